@@ -182,3 +182,23 @@ func TestEmulatedProfile(t *testing.T) {
 	wantError(t, call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...), 1, file, `no implementation "avx"`, "gemv, gemv4, flat_gemm")
 	wantError(t, iflowc(t, "compile", demoSpec, "--profile", file, "-o", filepath.Join(t.TempDir(), "x")), exitUsage, file, "measured on a GPU", ".cuda.profile")
 }
+
+// TestEmulatedBench: bench does not compare a GPU with the host's memory. The bandwidth
+// of the emulated GPU is unknown.
+func TestEmulatedBench(t *testing.T) {
+	t.Parallel()
+	args := []string{"bench", "--device", "cuda", "--prompt", "4", "--gen", "2", "--reps", "1", "--batch", "1"}
+	var rows []struct {
+		Share  *float64       `json:"share_of_bandwidth"`
+		Limits map[string]any `json:"limits"`
+	}
+	decode(t, call(t, nil, emulatedDemo(t), append(args, "--json")...).succeed(t), &rows)
+	for _, r := range rows {
+		if r.Share != nil || len(r.Limits) > 0 {
+			t.Errorf("%v of %v", *r.Share, r.Limits)
+		}
+	}
+	if got := call(t, nil, emulatedDemo(t), args...); len(rows) != 2 || strings.Contains(got.stdout+got.stderr, "machine reads") || strings.Contains(got.stderr, "caches") {
+		t.Errorf("%d rows; %s%s", len(rows), got.stdout, got.stderr)
+	}
+}

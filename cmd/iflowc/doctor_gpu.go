@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 )
 
@@ -25,11 +26,13 @@ func lookGPUs(ctx context.Context) []finding {
 		found = append(found, finding{State: findingOK, What: "CUDA driver", Detail: fmt.Sprintf("CUDA %d.%d", driver.Version/1000, driver.Version%1000/10)})
 		found = append(found, lookDevices(driver)...)
 	}
-	if path := loadable("libnccl.so.2"); path != "" {
-		return append(found, finding{State: findingOK, What: "NCCL", Detail: path})
+	for _, file := range comm.NCCLFiles() {
+		if path := loadable(file); path != "" {
+			return append(found, finding{State: findingOK, What: "NCCL", Detail: path})
+		}
 	}
 	return append(found, finding{State: findingAbsent, What: "NCCL", Detail: "only a model on several GPUs needs it: libnccl.so.2 is not found",
-		Remedy: "pip install nvidia-nccl-cu13, and the lib folder of that package on LD_LIBRARY_PATH"})
+		Remedy: "pip install nvidia-nccl-cu13"})
 }
 
 // lookDevices lists the driver's GPUs.

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/engine"
 )
 
 // using makes one implementation compute every product that has it.
@@ -88,4 +90,53 @@ func TestKVAppendSync(t *testing.T) {
 		return
 	}
 	t.Error("no unit stores rows and scales them")
+}
+
+// TestEmulatedCapture: no kernel loads its code during a capture, neither one of the
+// model's nor cuBLASLt's, when a step has fewer rows than the graph that its shape leads
+// to. Replayed graphs give the results of plain launches.
+func TestEmulatedCapture(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	for _, impl := range []string{"flat_gemm", "cublaslt"} {
+		p, err := generate("../../models/demo.yaml", Options{Quant: "q8_b32", Target: "cuda-emu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		from4 := func(d *cuda.Device) { // three rows use gemv, the graph of four uses impl
+			using(impl)(d)
+			for i := range d.Profile.Shapes {
+				d.Profile.Shapes[i].Rules = []dispatch.Rule{{Rows: 1, Impl: "gemv"}, {Rows: 4, Impl: impl}}
+			}
+		}
+		graphs := afterPrompts(t, emulatedWith(t, p, from4), 3, 4, 4) // first: the process keeps loaded kernels
+		if plain := afterPrompts(t, emulatedWith(t, p, func(d *cuda.Device) { from4(d); d.Graphs = false }), 4); !slices.Equal(graphs, plain) {
+			t.Errorf("%s: graphs change results", impl)
+		}
+	}
+}
+
+// afterPrompts gives the logits of a prompt's last token after prompts of the given lengths,
+// each in a step of its own.
+func afterPrompts(t *testing.T, m engine.Model, lengths ...int) (out []float32) {
+	t.Helper()
+	e, err := engine.Open(m, engine.Options{MaxOutRows: 1, Context: 64, MaxTokens: 16, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, n := range lengths {
+		id, err := e.AddQuery(engine.Query{Tokens: prompt(n, 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := e.Infer(t.Context())
+		if err != nil || len(results) != 1 {
+			t.Fatal(results, err)
+		}
+		out = slices.Clone(results[0].Row(0, 0))
+		e.Remove(id)
+	}
+	return out
 }

@@ -90,7 +90,7 @@ func allLogits(t *testing.T, p *Program, ids []int32) []float64 {
 	return results[0].F
 }
 
-// allRows are the engine's.
+// allRows are the engine's. The step finds the argmax of a prompt's last one.
 func allRows(t *testing.T, m engine.Model, ids []int32, opt engine.Options) (rows []float32) {
 	t.Helper()
 	e, err := engine.Open(m, opt)
@@ -110,6 +110,9 @@ func allRows(t *testing.T, m engine.Model, ids []int32, opt engine.Options) (row
 		for _, r := range results {
 			for i := range r.Rows {
 				rows = append(rows, r.Row(0, i)...)
+			}
+			if last := r.Row(0, r.Rows-1); r.Best(-1, len(last)) != argmax(last) {
+				t.Errorf("the step found argmax %d, want %d", r.Best(-1, len(last)), argmax(last))
 			}
 		}
 	}

@@ -66,7 +66,8 @@ var offered = []string{"q8", "q4"}
 
 // estimate adds the cost of running the model to the result: the types and bits
 // of the weights, the memory of one sequence with a full context, and the
-// decode speed that the bandwidth in this machine's profile allows.
+// decode speed that the bandwidth in this machine's profile allows. The GPU that a
+// binary will run on is unknown.
 func (p *Program) estimate(context.Context) error {
 	r, man := &p.result, &p.whole.CPU.Manifest
 	r.Name, r.Network, r.ChatTemplate, r.Context = man.Name, man.Network, man.Template != "", p.Context
@@ -81,6 +82,9 @@ func (p *Program) estimate(context.Context) error {
 		if err := p.compareSizes(read); err != nil {
 			return err
 		}
+	}
+	if p.opt.forGPU() {
+		return nil
 	}
 	profile, _, err := p.opt.Measurements()
 	if err != nil || profile == nil || profile.Machine == nil || len(profile.Machine.ReadGBs) == 0 || man.Network != "decoder_only" {

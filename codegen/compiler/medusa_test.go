@@ -42,6 +42,16 @@ func TestEmulatedMedusa(t *testing.T) {
 	}
 	m := emulatedModel(t, medusaModel(t, "shared.safetensors\n  vocab: 32\n  choices: [1, 4, 3, 2]", "cuda-emu"))
 	likeTorch(t, openMedusa(t, m, 1), m, want.IDs, want.Shared)
+	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}}
+	plain := decodeAll(t, openMedusa(t, m, 3), m, prompts, 12, false)
+	watch := &watchedDevice{Device: m.Device, copied: map[string]int{}}
+	m.Device, watch.graphs = watch, m.Manifest.Graphs
+	if got := decodeAll(t, openMedusa(t, m, 3), m, prompts, 12, true); !slices.EqualFunc(got, plain, slices.Equal) {
+		t.Errorf("with heads %v, without %v", got, plain)
+	}
+	if watch.copied["logits"] > 0 || watch.copied["hidden"] > 0 || watch.copied["medusa"] == 0 {
+		t.Errorf("rows that were copied to the host: %v", watch.copied)
+	}
 }
 
 // TestCompiledMedusa: the compiled heads give what torch computes, of matrices of
@@ -150,7 +160,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 	trees := make([]speculate.Tree, len(prompts))
 	drafted := 0
 	for i, p := range prompts {
-		id, err := e.AddQuery(engine.Query{Tokens: p})
+		id, err := e.AddQuery(engine.Query{Tokens: p, BestOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +182,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 			var step []int32
 			var path []int
 			for node := -1; len(histories[i]) < len(prompts[i])+n; path = append(path, node) {
-				best := argmax(r.Node(0, node)[:m.Manifest.Vocab])
+				best := bestOf(r, node, m.Manifest.Vocab)
 				histories[i], step = append(histories[i], best), append(step, best)
 				if node = trees[i].Cut(r.Drafted).Child(node, best); node < 0 {
 					break
@@ -200,6 +210,14 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 		t.Errorf("only %d nodes were drafted", drafted)
 	}
 	return histories
+}
+
+// bestOf is the argmax of a node's logits, also where the step did not find it.
+func bestOf(r engine.Result, node, vocab int) int32 {
+	if best := r.Best(node, vocab); best >= 0 {
+		return best
+	}
+	return argmax(r.Node(0, node)[:vocab])
 }
 
 func argmax(row []float32) int32 {

@@ -3,6 +3,7 @@ package compiler
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -171,15 +172,27 @@ func widerTensors(t *testing.T, path string, factor int) []byte {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	rng := rand.New(rand.NewPCG(irtest.Seed(t), uint64(factor)))
-	header, data := map[string]any{}, []byte(nil)
+	shapes := map[string][]int{}
 	for _, x := range set.Tensors() {
-		shape, size := slices.Clone(x.Shape), 1
-		for i, d := range shape {
+		shapes[x.Name] = slices.Clone(x.Shape)
+		for i, d := range x.Shape {
 			if grows(x, i) {
-				shape[i] = d * factor
+				shapes[x.Name][i] = d * factor
 			}
-			size *= shape[i]
+		}
+	}
+	return randomTensors(t, shapes)
+}
+
+// randomTensors is a file of tensors of some shapes, of numbers drawn by the seed.
+func randomTensors(t *testing.T, shapes map[string][]int) []byte {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(irtest.Seed(t), uint64(len(shapes))))
+	header, data := map[string]any{}, []byte(nil)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		shape, size := shapes[name], 1
+		for _, d := range shape {
+			size *= d
 		}
 		at, scale, middle := len(data), 0.1, 0.5
 		if len(shape) > 1 {
@@ -188,7 +201,7 @@ func widerTensors(t *testing.T, path string, factor int) []byte {
 		for range size {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(middle+scale*rng.NormFloat64())))
 		}
-		header[x.Name] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{at, len(data)}}
+		header[name] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{at, len(data)}}
 	}
 	text, err := json.Marshal(header)
 	if err != nil {

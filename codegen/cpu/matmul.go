@@ -181,11 +181,9 @@ func (m *matmul) findBest() {
 	if p.Buffer != nil || m.region.Role != "out_rows" || m.Slices > 1 || m.Weight.N%16 != 0 {
 		return
 	}
-	g := &m.e.out.Manifest.Graphs[m.region.Graph.Entry]
-	if g.Outputs[p.Output-g.At].Name != "logits" {
+	if g := m.e.out.Manifest.Graphs[m.region.Graph.Entry]; g.Outputs[p.Output-g.At].Name != "logits" {
 		return
 	}
-	g.Best = true
 	m.e.header("ifl_best.h")
 	m.w.P("if (s->best) ifl_find_best(s->best + (int64_t)tid * rows, rows, %s, %d, n0, cols);", ctext.Plus(m.e.names.Rows(p), "n0"), m.Pitch())
 }

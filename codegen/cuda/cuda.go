@@ -118,6 +118,9 @@ func (e *emitter) graph(g *layout.Graph) error {
 		e.out.Regions = max(e.out.Regions, in.forOneRow())
 		s.launches = append(s.launches, manifest.CUDALaunch{Lo: n.Loop.Lo, Hi: n.Loop.Hi, Body: in.launches})
 	}
+	if err := e.best(s, g); err != nil {
+		return err
+	}
 	e.out.Plan.Graphs = append(e.out.Plan.Graphs, s.launches)
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/wheels"
 )
 
 // A GPUArch is a GPU architecture for which fatbins contain machine code.
@@ -44,8 +46,7 @@ func NVCCHint() string {
 }
 
 // FindNVCC returns nvcc: from $CUDA_HOME (or $CUDA_PATH), else the path, else
-// PyPI's wheels in the active environment, in .cuda here, or of the user, else
-// /usr/local/cuda.
+// Python packages, else /usr/local/cuda.
 func FindNVCC(ctx context.Context) (*Compiler, error) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if home := os.Getenv(v); home != "" {
@@ -59,31 +60,12 @@ func FindNVCC(ctx context.Context) (*Compiler, error) {
 	if path, err := exec.LookPath("nvcc"); err == nil {
 		return probe(ctx, path, nil)
 	}
-	for _, path := range nvccPlaces() {
+	for _, path := range append(wheels.Find("nvidia/cu13/bin/nvcc"), "/usr/local/cuda/bin/nvcc") {
 		if Have(path) {
 			return probe(ctx, path, nil)
 		}
 	}
 	return nil, errors.New("nvcc not found (looked in $CUDA_HOME, on the path, in PyPI's wheels, in /usr/local/cuda); " + leastNVCC + " or newer, or: " + NVCCHint())
-}
-
-// nvccPlaces lists the places where wheels and installers put nvcc.
-func nvccPlaces() []string {
-	roots := []string{".cuda"}
-	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		roots = append([]string{env}, roots...)
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		roots = append(roots, filepath.Join(home, ".local"))
-	}
-	var out []string
-	for _, root := range roots {
-		found, err := filepath.Glob(filepath.Join(root, "lib", "python3*", "site-packages", "nvidia", "cu13", "bin", "nvcc"))
-		if err == nil {
-			out = append(out, found...)
-		}
-	}
-	return append(out, "/usr/local/cuda/bin/nvcc")
 }
 
 // Gencode returns nvcc's flags for machine code of some GPUs and PTX of the oldest. GPUs

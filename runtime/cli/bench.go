@@ -30,7 +30,7 @@ type benchCmd struct {
 
 // benchRow is one row of the subcommand's JSON array. A share is the median
 // over the repetitions, relative to the machine's bandwidth before and after
-// each; null if this build cannot measure the limit.
+// each, or to the GPU's bandwidth; null if the limit is unknown.
 type benchRow struct {
 	Test      string   `json:"test"`
 	Batch     int      `json:"batch"`
@@ -91,7 +91,7 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if c.PerOp {
 		return c.perOp(ctx, m, b, tests)
 	}
-	if b.cost.weightBytes < smallWeights {
+	if b.cost.weightBytes < smallWeights && !b.eng.Device().Info().OwnMemory {
 		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the CPU's caches, so bandwidth utilization says little\n", b.cost.weightBytes/1e6)
 	}
 	return c.table(ctx, b, tests)
@@ -190,7 +190,7 @@ type bench struct {
 // measure repeats a test and returns its row.
 func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benchRow, error) {
 	bytes, ops := b.floors(t, batch)
-	var speeds, shares []float64
+	var speeds, reads, shares []float64
 	var begun engine.Stats
 	for i := range reps + 1 {
 		if i == 1 {
@@ -203,7 +203,8 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 		}
 		if i > 0 {
 			speeds = append(speeds, float64(b.tokens(t, batch))/d.Seconds())
-			shares = append(shares, bytes/d.Seconds()/1e9*2/(before+b.meter.read()))
+			reads = append(reads, (before+b.meter.read())/2)
+			shares = append(shares, bytes/d.Seconds()/1e9/reads[i-1])
 		}
 	}
 	slices.Sort(speeds)
@@ -218,8 +219,9 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 	}
 	seconds := float64(b.tokens(t, batch)) / row.TokS.Median
 	row.GBS = bytes / seconds / 1e9
-	share := median(shares)
-	row.Bandwidth = &share
+	if share := median(shares); slices.Min(reads) > 0 {
+		row.Bandwidth = &share
+	}
 	row.Stages = stagesSince(begun, b.eng.Stats())
 	row.Peak = shareOf(ops/seconds/1e9, row.Limits.peak(b.cost.int8))
 	return row, nil
@@ -360,7 +362,7 @@ func (b *bench) add(batch, n int) []engine.ID {
 		for i := range tokens {
 			tokens[i] = b.token(q, i)
 		}
-		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens})
+		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens, BestOnly: true})
 		if err != nil {
 			panic(fmt.Sprintf("bug: %v", err))
 		}

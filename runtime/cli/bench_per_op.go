@@ -39,13 +39,14 @@ func (c *benchCmd) perOp(ctx context.Context, m *model, b *bench, tests []benchT
 					return err
 				}
 			}
-			limit := b.meter.limits().ReadGBS
+			limits := b.meter.limits()
+			limit := limits.ReadGBS
 			row := perOpRow{fmt.Sprint(t.name, t.n), batch, sum.Steps, float64(sum.NS) / 1e9, limit, sum.Rows()}
 			out = append(out, row)
 			if c.JSON {
 				continue
 			}
-			fmt.Fprintf(m.Stdout, "%s, batch %d, %d threads, %s; this machine reads %.1f GB/s\n", row.Test, batch, b.eng.Options().Threads, b.eng.Device().Info().Name, limit)
+			fmt.Fprintf(m.Stdout, "%s, batch %d, %d threads, %s%s\n", row.Test, batch, b.eng.Options().Threads, b.eng.Device().Info().Name, limits.text())
 			if err := sum.Write(m.Stdout, limit); err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ func checkPlot(path string) error {
 func benchFigure(name string, rows []benchRow) *plot.Figure {
 	f := &plot.Figure{}
 	if len(rows) > 0 {
-		f.Title = fmt.Sprintf("%s, %s, %d threads, %.1f GB/s read", name, rows[0].ISA, rows[0].Threads, rows[0].Limits.ReadGBS)
+		f.Title = fmt.Sprintf("%s, %s, %d threads%s", name, rows[0].ISA, rows[0].Threads, rows[0].Limits.text())
 	}
 	batches := func() plot.Axis {
 		a := plot.Axis{Label: "batch size", Log: true}

@@ -8,7 +8,7 @@ import "fmt"
 func (b *bench) print(r benchRow, head bool) {
 	w := b.m.Stdout
 	if head {
-		fmt.Fprintf(w, "%s, %s, %d threads; this machine reads %.1f GB/s", b.m.manifest.Name, r.ISA, r.Threads, r.Limits.ReadGBS)
+		fmt.Fprintf(w, "%s, %s, %d threads%s", b.m.manifest.Name, r.ISA, r.Threads, r.Limits.text())
 		if r.Limits.I8GOPS > 0 {
 			fmt.Fprintf(w, ", computes %.0f GOP/s in int8, %.0f in f32", r.Limits.I8GOPS, r.Limits.F32GOPS)
 		}

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 // limits are the machine's limits, measured in the same run as the model, with
-// the same number of threads.
+// the same number of threads. A GPU's bandwidth is that of its device.Info. 0: unknown.
 type limits struct {
-	ReadGBS float64 `json:"read_gb_s"`
+	ReadGBS float64 `json:"read_gb_s,omitempty"`
 	I8GOPS  float64 `json:"int8_gop_s,omitempty"`
 	F32GOPS float64 `json:"f32_gop_s,omitempty"`
 }
@@ -41,13 +42,16 @@ const (
 type meter struct {
 	dev     device.Device
 	threads int
-	region  *device.Region
-	reads   []float64 // GB/s, one per measurement
+	region  *device.Region // nil: the device has its own memory
+	reads   []float64      // GB/s, one per measurement
 	peak    limits
 }
 
 // newMeter maps the memory that is read. The first reading is a warm-up.
 func (m *model) newMeter(threads int) (*meter, error) {
+	if info := m.eng.Device().Info(); info.OwnMemory {
+		return &meter{dev: m.eng.Device(), threads: threads, reads: []float64{info.ReadGBs}}, nil
+	}
 	region, err := device.Map(probeBytes, "memory for the bandwidth measurement")
 	if err != nil {
 		return nil, err
@@ -60,10 +64,18 @@ func (m *model) newMeter(threads int) (*meter, error) {
 	return t, nil
 }
 
-func (t *meter) close() { t.region.Free() }
+func (t *meter) close() {
+	if t.region != nil {
+		t.region.Free()
+	}
+}
 
-// read measures the bandwidth: the better of two passes.
+// read measures the bandwidth: the better of two passes. It returns that of a device
+// with its own memory; 0: unknown.
 func (t *meter) read() float64 {
+	if t.region == nil {
+		return t.reads[0]
+	}
 	g := max(readSpeed(t.region.Bytes, t.threads), readSpeed(t.region.Bytes, t.threads))
 	t.reads = append(t.reads, g)
 	return g
@@ -88,6 +100,14 @@ func (t *meter) limits() limits {
 	sorted := slices.Sorted(slices.Values(t.reads))
 	l.ReadGBS = median(sorted)
 	return l
+}
+
+// text describes the bandwidth for the line above a table; "" if it is unknown.
+func (l *limits) text() string {
+	if l.ReadGBS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; this machine reads %.1f GB/s", l.ReadGBS)
 }
 
 // readSpeed returns the GB/s that all threads read together. The standard

@@ -215,8 +215,9 @@ type single struct {
 func (s *single) take(r engine.Result, pick sampler, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
 	s.step = s.step[:0]
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)
-	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		token, err := pick.JudgeBest(r.Best(node, s.vocab), row[:s.vocab], s.history, drafted, from)
+	path, err := r.Walk(s.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
+		row := func() []float32 { return r.Node(s.logits, node)[:s.vocab] }
+		token, err := pick.JudgeBest(r.Best(node, s.vocab), row, s.history, drafted, from)
 		if err != nil {
 			return 0, false, err
 		}

@@ -177,7 +177,8 @@ type greedyText struct {
 // take continues while the draft matches, and drafts again.
 func (g *greedyText) take(r engine.Result) error {
 	begun := len(g.tokens)
-	path, err := r.Walk(g.output, nil, func(_ int, row []float32, _ int32, _ []decode.TokenProb) (int32, bool, error) {
+	path, err := r.Walk(nil, func(node int, _ int32, _ []decode.TokenProb) (int32, bool, error) {
+		row := r.Node(g.output, node)
 		g.row = append(g.row[:0], row[:min(g.m.manifest.Vocab, len(row))]...)
 		token, err := g.next()
 		return token, !g.ended, err

@@ -36,6 +36,10 @@ type Info struct {
 	// WeightBytes is the size of weights that the device reads from its own files, as a
 	// group of ranks does; 0: Config.Weights holds all weights.
 	WeightBytes int64
+	// OwnMemory: the device reads weights from memory that the host's CPUs do not share.
+	// ReadGBs is that memory's read bandwidth in GB/s; 0: unknown.
+	OwnMemory bool
+	ReadGBs   float64
 }
 
 // Arithmetic is a kind of operation that Device.Peak measures.

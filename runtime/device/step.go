@@ -2,9 +2,6 @@
 
 package device
 
-// NoToken is the entry of Step.Greedy for a row with unknown argmax.
-const NoToken = -1
-
 // A Step is one forward pass over tokens of several sequences. The engine writes its
 // inputs; a Context computes its outputs. The arrays have the size of the largest step;
 // a step uses the first Tokens, OutRows and Seqs entries. The tokens of a sequence are
@@ -40,11 +37,21 @@ type Step struct {
 	MaskWords int
 
 	Out [][]float32 // rows of each output; Config.Outputs has the shapes
-	// [OutRows] Argmax of each row of logits, or NoToken if the graph does not compute
-	// it (manifest.Graph.Best), the device does not support it, or a logit was not
-	// finite. Tokens that a device samples itself would also be stored here, without
-	// rows in Out.
+	// [OutRows] Argmax of each row of logits, or NoToken if the device did not compute it
+	// or a logit was not finite.
 	Greedy []int32
+
+	// A device with its own memory may leave rows of the outputs in Kept there, except
+	// those in Wanted. It then sets Fetch.
+	Kept   []bool // by output; only outputs with a row for each output row
+	Wanted []bool // [OutRows]
+	// Fetch copies a row of an output into Out if the device has left it in its memory.
+	// nil: Out holds all rows. It must not be called after the next step was submitted,
+	// except one of a graph that follows.
+	Fetch func(output, row int) error
+	// InPlace: the rows that a graph reads (manifest.Graph.Reads) are still in the
+	// device's memory as the step before left them. Otherwise Out has them.
+	InPlace bool
 
 	region *Region
 }
@@ -80,6 +87,7 @@ func (s *Step) place(b *Slab, cfg *Config) {
 		s.Out[i] = Carve[float32](b, a.Rows*a.Cols)
 	}
 	s.Greedy = ints(cfg.MaxOutRows)
+	s.Kept, s.Wanted = Carve[bool](b, len(cfg.Outputs)), Carve[bool](b, cfg.MaxOutRows)
 }
 
 // ForgetGreedy sets all of Greedy to NoToken.

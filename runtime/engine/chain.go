@@ -116,6 +116,7 @@ func (e *Engine) runPendingHeads() {
 	c, o := list[0].step, e.graph.Outputs[h.output]
 	cols := e.graph.Outputs[h.hidden].Cols
 	blank(c, len(list))
+	c.InPlace = false
 	for i, q := range list {
 		copy(c.Out[h.hidden][i*cols:], q.state)
 		c.ID[i], c.OutRow[i] = q.token, int32(i)

@@ -61,8 +61,8 @@ func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engi
 			t.Errorf("node %d: the row of another token", n)
 		}
 	}
-	path, err := res.Walk(0, nil, func(_ int, row []float32, _ int32, _ []decode.TokenProb) (int32, bool, error) {
-		token = argmax(row)
+	path, err := res.Walk(nil, func(node int, _ int32, _ []decode.TokenProb) (int32, bool, error) {
+		token = argmax(res.Node(0, node))
 		s.got = append(s.got, token)
 		return token, len(s.got) < len(s.want), nil
 	})

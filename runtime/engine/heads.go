@@ -100,6 +100,7 @@ func (e *Engine) runHeads(c *device.Step, n int) error {
 	defer e.heads.mu.Unlock()
 	rows := int(slices.Max(c.OutRow[:n])) + 1
 	blank(c, rows)
+	c.InPlace = true
 	return e.timeHeads(c, rows, n)
 }
 

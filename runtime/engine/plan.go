@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
@@ -129,6 +130,7 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 	w := stepWriter{step: step}
 	for _, p := range parts {
 		s := p.seq
+		w.wanted = !s.bestOnly
 		if s.rows != nil {
 			for _, at := range s.rows {
 				w.output(at)
@@ -151,6 +153,17 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 	}
 	step.Graph, step.Typed, step.Masked, step.TopPage = e.entry, e.whole, w.masked, e.pages.last
 	step.Tokens, step.OutRows, step.Seqs = w.tokens, w.outRows, w.seqs
+	step.InPlace = false
+	for i, o := range e.graph.Outputs {
+		step.Kept[i] = e.leaves(o)
+	}
+}
+
+// leaves reports whether rows of an output may stay in the device's memory until they
+// are read: logits, of which many callers need only the argmax, and the hidden states
+// that only draft heads read, on the device. An autoregressive head needs them here.
+func (e *Engine) leaves(o manifest.Output) bool {
+	return o.Rows == "out_rows" && (o.Name == "logits" || o.Name == "hidden" && e.heads.output > 0 && !e.heads.chained)
 }
 
 // A stepWriter fills the arrays of a step, one sequence after another. Output rows and
@@ -160,11 +173,12 @@ type stepWriter struct {
 	seqs, tokens, outRows int
 	pages, sourcePages    int
 	masked                bool // a sequence has a draft that is not a path
+	wanted                bool // the rows of the sequence added next are read
 }
 
 // output marks token i of the sequence added next as an output row.
 func (w *stepWriter) output(i int) {
-	w.step.OutRow[w.outRows] = int32(w.tokens + i)
+	w.step.OutRow[w.outRows], w.step.Wanted[w.outRows] = int32(w.tokens+i), w.wanted
 	w.outRows++
 }
 

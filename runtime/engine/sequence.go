@@ -5,6 +5,7 @@ package engine
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/device"
@@ -23,6 +24,10 @@ type Query struct {
 	Types  []int32 // graph "encode" only: token types; nil: all 0
 
 	Source []int32 // encoder-decoders only: input of the encoder, at least one token
+
+	// BestOnly: the caller needs only Best of most output rows. Other rows of logits may
+	// take longer to read.
+	BestOnly bool
 
 	Priority    int    // smaller is more urgent: computed first, preempted last
 	PrefixScope string // the prefix cache is shared only among queries with the same PrefixScope
@@ -65,7 +70,19 @@ func (r Result) Row(output, i int) []float32 {
 	case headRows:
 		return r.headRow(o, i-r.Rows)
 	}
-	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
+	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
+}
+
+// fetched returns a row of a step's output, from the device if the row is still there.
+// If that fails, the row has no numbers, and the next step returns the error.
+func fetched(s *device.Step, output, at, cols int) []float32 {
+	row := s.Out[output][at*cols:][:cols]
+	if s.Fetch != nil && s.Fetch(output, at) != nil {
+		for i := range row {
+			row[i] = float32(math.NaN())
+		}
+	}
+	return row
 }
 
 // SelectPath returns the result with the path through its draft that a selector chooses
@@ -79,13 +96,11 @@ func (r Result) SelectPath(output, columns int, choose speculate.PathSelector) R
 
 // Walk verifies the draft of a result that is ready. It calls pick for the sequence's
 // last token and then for each accepted node. The arguments are the node (-1: the last
-// token), its row of the output, the drafted token after it, and the distribution that
-// token was sampled from. The argument from of Walk is that of speculate.Draft. Walk
-// returns the accepted nodes; see speculate.WalkAlong.
-func (r Result) Walk(output int, from [][]decode.TokenProb, pick func(node int, row []float32, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)) (path []int, err error) {
-	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		return pick(node, r.Node(output, node), drafted, from)
-	})
+// token), the drafted token after it, and the distribution that token was sampled from.
+// The argument from of Walk is that of speculate.Draft. Walk returns the accepted nodes;
+// see speculate.WalkAlong.
+func (r Result) Walk(from [][]decode.TokenProb, pick func(node int, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)) (path []int, err error) {
+	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, pick)
 }
 
 // Node returns the row of a drafted node, or of the sequence's last token if n is -1.
@@ -103,15 +118,12 @@ func (r Result) Node(output, n int) []float32 {
 	case headRows:
 		return r.headRow(o, n)
 	}
-	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
+	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
 }
 
 // Best returns the argmax of Node's row of logits if the step computed it and it is
 // below vocab, else -1.
 func (r Result) Best(n, vocab int) int32 {
-	if !r.e.graph.Best {
-		return -1
-	}
 	token := r.step.Greedy[r.at+r.Rows+max(n, -1)]
 	if int(token) >= vocab {
 		return -1
@@ -152,6 +164,7 @@ type sequence struct {
 	last     int64             // Stats.Steps when it was last in a step, or was added
 	prefix   uint64            // number of its last full cached page, see prefix.go
 	cached   int               // rows that its first lookup in the prefix cache found
+	bestOnly bool              // Query.BestOnly
 	reads    bool              // its drafter reads the draft heads' rows of the next step
 	tried    bool              // its prefix was looked up in the prefix cache
 	inFlight bool              // it is in a step in flight
@@ -174,7 +187,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{outFrom: n - 1, priority: q.Priority, last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
+	s := &sequence{outFrom: n - 1, priority: q.Priority, bestOnly: q.BestOnly, last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
 	if q.Last < 0 || q.Last > n {
 		s.outFrom = 0
 	} else if q.Last > 0 {
@@ -313,7 +326,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
+	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, bestOnly: s.bestOnly, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

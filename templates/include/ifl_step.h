@@ -42,7 +42,7 @@ typedef struct ifl_step {
   const int32_t *xpage;    /* page ids of the sources */
   const int32_t *xrows;    /* [S] rows of each sequence's source */
   /* [threads][R], NULL if not requested: the argmax of the logits that each thread computes, found while they are in its
-   * cache. Only for graphs with `best` in the manifest. */
+   * cache. Graphs without logits leave it as it is. */
   ifl_best *best;
 } ifl_step;
 

@@ -8,8 +8,11 @@ type CUDA struct {
 	Kernels []CUDAKernel `json:"kernels"`
 	// Graphs are the launches of each graph of the manifest.
 	Graphs [][]CUDALaunch `json:"graphs"`
-	// Moves copy a KV cache row, one launch per state. Their arguments replace the
-	// step: page and row to copy to, page and row to copy from.
+	// Best is, for each graph, the number of parts in which the last launch finds the
+	// argmax of a row of logits; 0: the graph has no logits.
+	Best []int `json:"best,omitempty"`
+	// Moves copy KV cache rows, one launch per state. A list of moves replaces the step:
+	// page and row to copy to, page and row to copy from.
 	Moves  []CUDALaunch `json:"moves"`
 	Images []CUDAImage  `json:"images"`
 	Read   *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth

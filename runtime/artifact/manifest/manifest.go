@@ -78,7 +78,6 @@ type Graph struct {
 	Outputs []Output `json:"outputs"`
 	At      int      `json:"at,omitempty"` // index of the first output among the step's arrays: after those of the graph that Reads refers to
 	Reads   []Read   `json:"reads,omitempty"`
-	Best    bool     `json:"best,omitempty"` // the step computes the argmax of each row of logits
 }
 
 // A Read is an output of an earlier step that a graph reads, with one row per token.

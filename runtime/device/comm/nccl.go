@@ -11,10 +11,14 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/kit/wheels"
 )
 
-// ncclFiles are the file names of the library, in the order in which they are tried.
-var ncclFiles = []string{"libnccl.so.2", "libnccl.so"}
+// NCCLFiles returns the files that may be the library, in the order in which they are
+// tried: by name on the system's library path, and of Python packages.
+func NCCLFiles() []string {
+	return append([]string{"libnccl.so.2", "libnccl.so"}, wheels.Find("nvidia/nccl/lib/libnccl.so.2")...)
+}
 
 // leastNCCL is the oldest supported version. Since 2.23, ncclCommInitRankScalable takes
 // the unique id by address; ncclCommInitRank takes it by value.
@@ -35,10 +39,9 @@ type ncclCalls struct {
 	errorString, lastError, asyncError uintptr
 }
 
-// OpenNCCL loads the library from file, or from the system's library path if file is
-// empty.
+// OpenNCCL loads the library from file, or the first of NCCLFiles if file is empty.
 func OpenNCCL(file string) (*NCCL, error) {
-	files := ncclFiles
+	files := NCCLFiles()
 	if file != "" {
 		files = []string{file}
 	}
@@ -51,7 +54,7 @@ func OpenNCCL(file string) (*NCCL, error) {
 		}
 		return bindNCCL(f, handle)
 	}
-	return nil, fmt.Errorf("a model on several GPUs needs NCCL, which cannot be loaded (%s); pip install nvidia-nccl-cu12 (or -cu13) and put its lib folder on LD_LIBRARY_PATH", strings.Join(tried, "; "))
+	return nil, fmt.Errorf("a model on several GPUs needs NCCL, which cannot be loaded (%s); run pip install nvidia-nccl-cu12 (or -cu13)", strings.Join(tried, "; "))
 }
 
 func bindNCCL(file string, handle uintptr) (*NCCL, error) {

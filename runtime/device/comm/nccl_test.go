@@ -53,8 +53,8 @@ func environment(text string) func(string) string {
 }
 
 // TestNCCL makes every call that needs no GPU, and joins a job of one rank: this
-// succeeds with a GPU and otherwise must return CUDA's error. It needs libnccl.so.2 on
-// LD_LIBRARY_PATH, for example from PyPI's nvidia-nccl-cu12.
+// succeeds with a GPU and otherwise must return CUDA's error. It needs
+// libnccl.so.2, for example of PyPI's nvidia-nccl-cu12.
 func TestNCCL(t *testing.T) {
 	n, err := OpenNCCL("")
 	if err != nil {

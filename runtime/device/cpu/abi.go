@@ -25,17 +25,6 @@ type stepHeader struct {
 	best                  unsafe.Pointer
 }
 
-// maximum mirrors struct ifl_best; unsure and none are IFL_UNSURE and IFL_NONE.
-type maximum struct {
-	value float32
-	at    int32
-}
-
-const (
-	none   = -1
-	unsure = -2
-)
-
 // configHeader mirrors struct ifl_config.
 type configHeader struct {
 	abi, threads                   int32

@@ -22,8 +22,8 @@ type model struct {
 	pageBytes []int64
 	populator *populator // nil: disabled
 
-	header *stepHeader // of the running step
-	maxima []maximum   // [threads][output rows] maxima over the columns that each thread computed
+	header *stepHeader   // of the running step
+	maxima []device.Best // [threads][output rows] maxima over the columns that each thread computed
 
 	kv, arena, slab *device.Region
 	calibration     calibration
@@ -83,7 +83,7 @@ func (m *model) mapMemory(cfg *device.Config) (err error) {
 func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 	headers, config := device.Carve[stepHeader](s, 1), device.Carve[configHeader](s, 1)
 	cpus, dispatch := device.Carve[int32](s, cfg.Threads), device.Carve[byte](s, len(cfg.Dispatch))
-	m.maxima = device.Carve[maximum](s, cfg.Threads*cfg.MaxOutRows)
+	m.maxima = device.Carve[device.Best](s, cfg.Threads*cfg.MaxOutRows)
 	if s.Bytes == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (m *model) run(s *device.Step) error {
 	s.ForgetGreedy()
 	maxima := m.maxima[:min(m.threads*max(s.OutRows, 0), len(m.maxima))]
 	for i := range maxima {
-		maxima[i].at = none
+		maxima[i].At = device.BestNone
 	}
 	m.fill(s)
 	runtime.LockOSThread()
@@ -34,7 +34,7 @@ func (m *model) run(s *device.Step) error {
 		return runError(int32(code), s)
 	}
 	for row := range s.OutRows {
-		s.Greedy[row] = argmax(maxima[row:], s.OutRows)
+		s.Greedy[row] = device.Argmax(maxima[row:], s.OutRows)
 	}
 	m.tracer.report(m.threads, s)
 	return nil
@@ -60,22 +60,6 @@ func (m *model) fill(s *device.Step) {
 	for i, o := range s.Out {
 		h.out[i] = device.Pointer(o)
 	}
-}
-
-// argmax returns the token of the largest of maxima[0], maxima[stride], …, each of
-// which covers the columns of one thread. Of equal maxima the first wins.
-func argmax(maxima []maximum, stride int) int32 {
-	top := maximum{at: none}
-	for i := 0; i < len(maxima); i += stride {
-		switch b := maxima[i]; {
-		case b.at == unsure:
-			return device.NoToken
-		case b.at == none:
-		case top.at == none, b.value > top.value, b.value == top.value && b.at < top.at:
-			top = b
-		}
-	}
-	return top.at // NoToken if all are none
 }
 
 // runError returns the error for a result of ifl_run.

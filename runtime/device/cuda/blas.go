@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/kit/wheels"
 )
 
 // A BLASChoice is the path of cuBLASLt's library; "" searches for it.
@@ -55,7 +57,7 @@ var blasNames = [blasFunctions]string{
 var blasVersions = []string{"libcublasLt.so.13", "libcublasLt.so.12"}
 
 // openBLAS loads cuBLASLt: the named file, or the stand-in of a stand-in driver, or the
-// library of the system, a CUDA installation or a PyPI wheel.
+// library of the system, a CUDA installation or a Python package.
 func openBLAS(d *Driver, name BLASChoice) (*blas, error) {
 	if name == noBLAS {
 		return nil, fmt.Errorf("cuBLASLt is disabled")
@@ -88,22 +90,11 @@ func blasPlaces() []string {
 			}
 		}
 	}
-	roots := []string{".cuda"}
-	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
-		roots = append(roots, env)
+	var patterns []string
+	for _, v := range blasVersions {
+		patterns = append(patterns, "nvidia/cu13/lib/"+v, "nvidia/cublas/lib/"+v, "torch/lib/"+v)
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		roots = append(roots, filepath.Join(home, ".local"))
-	}
-	for _, root := range roots {
-		for _, wheel := range []string{"cu13", "cublas"} {
-			found, err := filepath.Glob(filepath.Join(root, "lib", "python3*", "site-packages", "nvidia", wheel, "lib", "libcublasLt.so.1[23]"))
-			if err == nil {
-				out = append(out, found...)
-			}
-		}
-	}
-	return out
+	return append(out, wheels.Find(patterns...)...)
 }
 
 func bindBLAS(file string) (*blas, error) {

@@ -91,3 +91,19 @@ func TestPieces(t *testing.T) {
 		}
 	}
 }
+
+// TestReadGBs checks that the bandwidth of a GPU is the measured one, else that of its
+// bus, else unknown.
+func TestReadGBs(t *testing.T) {
+	measured := &dispatch.Profile{Machine: &dispatch.Machine{ReadGBs: []float64{2900, 3000, 2950}}}
+	for _, c := range []struct {
+		gpu     *GPU
+		profile *dispatch.Profile
+		want    float64
+	}{{hopper(), measured, 2950}, {hopper(), nil, 3352.32}, {&GPU{Driver: &Driver{}}, nil, 0}} {
+		d := &Device{GPU: c.gpu, Profile: c.profile, Manifest: &manifest.Manifest{}}
+		if info := d.Info(); !info.OwnMemory || info.ReadGBs != c.want {
+			t.Errorf("%+v, want %v GB/s", info, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -39,9 +40,20 @@ type Device struct {
 
 var _ device.Device = (*Device)(nil)
 
-// Info returns the GPU's name and the page size; Config.Weights holds the weights.
+// Info returns the GPU's name, the page size and the bandwidth; Config.Weights holds the
+// weights.
 func (d *Device) Info() device.Info {
-	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1)}
+	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1), OwnMemory: true, ReadGBs: d.readGBs()}
+}
+
+// readGBs returns the GPU's read bandwidth: the median of the profile's measurements,
+// else the product of memory clock and bus width, else 0.
+func (d *Device) readGBs() float64 {
+	if d.Profile != nil && d.Profile.Machine != nil && len(d.Profile.Machine.ReadGBs) > 0 {
+		measured := slices.Sorted(slices.Values(d.Profile.Machine.ReadGBs))
+		return measured[len(measured)/2]
+	}
+	return d.GPU.peakBytes() / 1e9
 }
 
 // Peak returns 0: it is unknown.

@@ -56,10 +56,13 @@ const (
 	fnModuleLoadData
 	fnModuleUnload
 	fnModuleGetFunction
+	fnFuncGetAttribute
 	fnFuncSetAttribute
 	fnLaunchKernelEx
 	fnGetErrorName
+	fnFuncLoad // since CUDA 12.4; older drivers lack it
 	functions
+	required = fnFuncLoad // the functions before this one
 )
 
 // names are the symbols; the suffix _v2 is the current version, as in CUDA's header.
@@ -71,7 +74,8 @@ var names = [functions]string{
 	"cuStreamCreate", "cuStreamSynchronize", "cuStreamDestroy_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
 	"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy",
 	"cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime",
-	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernelEx", "cuGetErrorName",
+	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuLaunchKernelEx", "cuGetErrorName",
+	"cuFuncLoad",
 }
 
 // Device attributes (CUdevice_attribute).
@@ -109,7 +113,7 @@ func OpenDriver(path string) (*Driver, error) {
 	}
 	d := &Driver{handle: handle}
 	for i, name := range names {
-		if d.at[i], err = purego.Dlsym(handle, name); err != nil || d.at[i] == 0 {
+		if d.at[i], err = purego.Dlsym(handle, name); d.at[i] == 0 && function(i) < required {
 			return nil, fmt.Errorf("the CUDA driver %s lacks %s; install a newer driver (CUDA 12 or later)", path, name)
 		}
 	}
@@ -123,6 +127,9 @@ func OpenDriver(path string) (*Driver, error) {
 	d.Version = int(version)
 	return d, nil
 }
+
+// has reports whether the driver has an optional function.
+func (d *Driver) has(f function) bool { return d.at[f] != 0 }
 
 // call calls a function of the driver.
 //

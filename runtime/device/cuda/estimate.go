@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
@@ -21,6 +22,13 @@ type roof struct {
 	blas   float64 // the same with the instructions that cuBLASLt uses
 }
 
+// smallGPU is the assumed memory bandwidth of an unknown GPU: 5 GHz over 256 bits.
+const smallGPU = 320e9
+
+// peakBytes returns the memory bandwidth in bytes/s: two transfers per clock over the
+// whole bus. It returns 0 if the driver does not report the clock or the width.
+func (g *GPU) peakBytes() float64 { return 2 * float64(g.MemoryKHz) * 1e3 * float64(g.BusBits) / 8 }
+
 // roof computes the peak rates from clocks, bus width and multiprocessors. For unknown
 // attributes it assumes those of a small GPU.
 func (g *GPU) roof() roof {
@@ -31,7 +39,7 @@ func (g *GPU) roof() roof {
 		return float64(otherwise)
 	}
 	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
-	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), issue: 4 * clocks, tensor: 512 * clocks}
+	r := roof{bytes: cmp.Or(g.peakBytes(), smallGPU), l2: or(g.L2Bytes, 4<<20), issue: 4 * clocks, tensor: 512 * clocks}
 	if g.Compute == 80 || g.Compute >= 90 { // other GPUs have half the tensor core throughput
 		r.tensor *= 2
 	}

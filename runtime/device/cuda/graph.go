@@ -96,15 +96,16 @@ func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 func (m *model) compute(s shape) error {
 	pieces := m.pieces[s.graph]
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
-		return m.launchAll(m.Plan.Graphs[s.graph], s)
+		return m.launchAll(m.Plan.Graphs[s.graph], s, s)
 	}
 	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context}
 	execs, seen := m.graphs[b]
-	if !seen { // libraries load their kernels in the first run, which is not allowed during capture
-		if len(m.graphs) < maxShapes {
-			m.graphs[b] = nil
-		}
-		return m.launchAll(m.Plan.Graphs[s.graph], s)
+	if !seen && len(m.graphs) >= maxShapes {
+		return m.launchAll(m.Plan.Graphs[s.graph], s, s)
+	}
+	if !seen { // cuBLASLt loads the kernels of a shape in its first run, which is not allowed during a capture
+		m.graphs[b] = nil
+		return m.launchAll(m.Plan.Graphs[s.graph], b, s)
 	}
 	for i, p := range pieces {
 		if p.comm != nil {
@@ -171,14 +172,15 @@ func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 	return exec, failed
 }
 
-// launchAll enqueues all launches of a list.
-func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
+// launchAll enqueues all launches of a list, with grids for one shape and communication
+// for another, the step's own.
+func (m *model) launchAll(list []manifest.CUDALaunch, grids, step shape) error {
 	for l, layer := range launches(list) {
 		var err error
 		if l.Comm != nil {
-			err = m.communicate(l, s)
+			err = m.communicate(l, step)
 		} else {
-			err = m.launch(l, s, layer)
+			err = m.launch(l, grids, layer)
 		}
 		if err != nil {
 			return err

@@ -3,8 +3,8 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -26,7 +26,10 @@ type model struct {
 	pieces    [][]piece           // of each list of launches; nil: no graphs
 	graphs    map[shape][]uintptr // executable graphs of the pieces; nil: the shape ran once
 	counts    graphCounts
-	failed    error // error of a kernel or a copy; the context is lost
+	results   results
+	moves     moves
+	mu        sync.Mutex // for rows that are fetched concurrently
+	failed    error      // error of a kernel or a copy; the context is lost
 }
 
 func (m *model) open(cfg *device.Config, s *sizes) (err error) {
@@ -42,6 +45,9 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 		}
 	}
 	if err := m.staging.open(m, cfg); err != nil {
+		return err
+	}
+	if err := m.moves.open(m, cfg.MaxTokens); err != nil {
 		return err
 	}
 	if m.transport, err = m.openTransport(s.comm); err != nil {
@@ -60,6 +66,8 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 
 // Close synchronizes with the GPU and frees its memory.
 func (m *model) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.GPU.enter() != nil {
 		return
 	}
@@ -79,6 +87,7 @@ func (m *model) Close() {
 		m.blas.close()
 	}
 	m.staging.close(m.GPU)
+	m.GPU.unpin(m.moves.region)
 	m.host.free(m.GPU)
 	m.transport.close(m.GPU)
 	m.transport = noTransport{}
@@ -89,13 +98,7 @@ func (m *model) Close() {
 	}
 }
 
-func (m *model) CopyPage(to, from int32) { m.failed = errors.Join(m.failed, m.copyPage(to, from)) }
-
 func (m *model) copyPage(to, from int32) error {
-	if err := m.GPU.enter(); err != nil {
-		return err
-	}
-	defer m.GPU.leave()
 	h := &m.memory.header
 	at := int64(0) // offset of the element, which stores all its pages contiguously
 	for _, s := range m.Manifest.States {
@@ -113,27 +116,6 @@ func (m *model) copyPage(to, from int32) error {
 		}
 	}
 	return nil
-}
-
-func (m *model) MoveRow(to, from device.Row) { m.failed = errors.Join(m.failed, m.moveRow(to, from)) }
-
-func (m *model) moveRow(to, from device.Row) error {
-	if err := m.GPU.enter(); err != nil {
-		return err
-	}
-	defer m.GPU.leave()
-	staged := m.staging.step.Bytes[:16]
-	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{to.Page, to.Row, from.Page, from.Row})
-	if err := m.GPU.toDevice(m.memory.step, staged, m.stream); err != nil {
-		return err
-	}
-	for i := range m.Plan.Moves {
-		l := &m.Plan.Moves[i]
-		if err := m.start(l, m.grid(l, shape{}), 0); err != nil {
-			return err
-		}
-	}
-	return m.GPU.wait(m.stream) // the staging memory is reused
 }
 
 // start enqueues a kernel of the plan.

@@ -61,21 +61,41 @@ func (g *GPU) loadImage(data string) (module uintptr, err error) {
 	return module, err
 }
 
+// kernelOf looks up a kernel and loads its code. cuModuleGetFunction may leave a part of
+// that to the first launch (lazy loading), which is not allowed during a capture.
 func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
 	out := kernel{threads: k.Threads, shared: k.Shared, early: k.Early && g.Early && g.Compute >= 90}
 	name := append([]byte(k.Name), 0)
 	if err := g.call(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.handle)), module, uintptr(unsafe.Pointer(&name[0]))); err != nil {
 		return out, fmt.Errorf("kernel %s: %w; compile the model again", k.Name, err)
 	}
-	const plain = 48 << 10 // available to every kernel without opt-in
-	if k.Shared <= plain {
-		return out, nil
+	if g.has(fnFuncLoad) {
+		if err := g.call(fnFuncLoad, out.handle); err != nil {
+			return out, fmt.Errorf("loading kernel %s: %w", k.Name, err)
+		}
 	}
-	if k.Shared > g.SharedPerBlock {
-		return out, fmt.Errorf("kernel %s needs %d bytes of shared memory, %s supports %d", k.Name, k.Shared, g.Name, g.SharedPerBlock)
+	return out, g.allowShared(&out, k.Name)
+}
+
+// allowShared opts the kernel in to its shared memory if it needs more than every
+// kernel may use. Variables of fixed size count besides the dynamic part.
+func (g *GPU) allowShared(k *kernel, name string) error {
+	const (
+		plain         = 48 << 10 // available to every kernel without opt-in
+		staticShared  = 1        // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+		dynamicShared = 8        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+	)
+	var fixed int32
+	if err := g.call(fnFuncGetAttribute, uintptr(unsafe.Pointer(&fixed)), staticShared, k.handle); err != nil {
+		return err
 	}
-	const dynamicShared = 8 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-	return out, g.call(fnFuncSetAttribute, out.handle, dynamicShared, uintptr(k.Shared))
+	switch n := int(fixed) + k.shared; {
+	case n <= plain:
+		return nil
+	case n > g.SharedPerBlock:
+		return fmt.Errorf("kernel %s needs %d bytes of shared memory (%d of them fixed), %s supports %d", name, n, fixed, g.Name, g.SharedPerBlock)
+	}
+	return g.call(fnFuncSetAttribute, k.handle, dynamicShared, uintptr(k.shared))
 }
 
 // launch enqueues a kernel; args are pointers to its arguments.

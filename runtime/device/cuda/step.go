@@ -24,7 +24,7 @@ type stepHeader struct {
 	out                   [device.MaxOut]pointer
 	xpageAt, xpage        pointer
 	xrows                 pointer
-	best                  pointer // nil: copy the logits to the host
+	best                  pointer // [out_rows][parts]
 }
 
 // stepBytes returns the size of the header and the arrays of the largest step, each
@@ -69,6 +69,7 @@ func (m *model) stage(s *device.Step) int64 {
 	if s.Graph == m.Plan.Cross {
 		h.xpageAt, h.xpage, h.xrows = put(p, s.XPageAt[:s.Seqs+1]), put(p, s.XPage[:s.XPageAt[s.Seqs]]), put(p, s.XRows[:s.Seqs])
 	}
+	h.best = m.memory.best
 	copy(h.out[:], m.memory.out)
 	copy(p.to, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
 	return p.at
@@ -79,6 +80,8 @@ func (m *model) stage(s *device.Step) int64 {
 func (m *model) Submit(s *device.Step) func() error { return device.Ended(m.step(s)) }
 
 func (m *model) step(s *device.Step) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.failed != nil {
 		return fmt.Errorf("%s failed in an earlier step (%w); restart the program", m.GPU.Name, m.failed)
 	}
@@ -99,11 +102,17 @@ func (m *model) step(s *device.Step) error {
 }
 
 func (m *model) run(s *device.Step) error {
+	if err := m.flushMoves(); err != nil {
+		return err
+	}
 	n := m.stage(s)
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
-	for _, r := range m.Manifest.Graphs[s.Graph].Reads { // an earlier step, another GPU or the engine may have replaced them
+	for _, r := range m.Manifest.Graphs[s.Graph].Reads {
+		if s.InPlace {
+			break
+		}
 		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.Out[r.At]))), 4*s.Tokens*r.Cols)
 		if err := m.GPU.toDevice(m.memory.out[r.At], rows, m.stream); err != nil {
 			return err
@@ -112,26 +121,14 @@ func (m *model) run(s *device.Step) error {
 	if err := m.compute(shape{s.Graph, s.Tokens, s.OutRows, s.Seqs, m.contextOf(s)}); err != nil {
 		return err
 	}
-	first := m.Manifest.Graphs[s.Graph].At
-	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}
-	for i, o := range m.outputs(s.Graph) {
-		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
-		if err := m.GPU.toHost(m.staging.results.Bytes[at:at+bytes], m.memory.out[first+i], m.stream); err != nil {
-			return err
-		}
-		at += round64(bytes)
+	if err := m.collect(s); err != nil {
+		return err
 	}
 	if err := errors.Join(m.GPU.wait(m.stream), m.transport.failed()); err != nil {
 		return err
 	}
-	at = 0
-	for i, o := range m.outputs(s.Graph) {
-		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
-		if bytes > 0 {
-			copy(s.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.staging.results.Bytes[at])), bytes/4))
-		}
-		at += round64(bytes)
-	}
+	m.moves.reset()
+	m.deliver(s)
 	return nil
 }
 

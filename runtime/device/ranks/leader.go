@@ -36,10 +36,10 @@ func (j *Job) Leader(s Settings) (*Leader, error) {
 }
 
 // Info returns the info of rank 0's device; as many steps may be in flight as there are
-// pipeline stages.
+// pipeline stages. The bandwidth of all ranks together is unknown.
 func (l *Leader) Info() device.Info {
 	info := l.own.Device.Info()
-	info.InFlight, info.WeightBytes = l.part.Stages(), l.own.weightBytes()
+	info.InFlight, info.WeightBytes, info.ReadGBs = l.part.Stages(), l.own.weightBytes(), 0
 	return info
 }
 

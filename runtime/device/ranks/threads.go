@@ -98,12 +98,15 @@ func (r *Rank) weightBytes() (n int64) {
 	return n
 }
 
-// Info returns the sums over all ranks, with the name of the first rank's device.
+// Info returns the sums over all ranks, with the name of the first rank's device. The
+// bandwidth of all ranks together is unknown.
 func (e *ThreadGroup) Info() device.Info {
 	info := device.Info{Name: e.ranks[0].Device.Info().Name, InFlight: e.part.Stages()}
 	for _, r := range e.ranks {
 		info.WeightBytes += r.weightBytes()
-		info.PageBytes += r.Device.Info().PageBytes
+		own := r.Device.Info()
+		info.PageBytes += own.PageBytes
+		info.OwnMemory = info.OwnMemory || own.OwnMemory
 	}
 	return info
 }

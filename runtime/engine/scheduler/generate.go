@@ -113,12 +113,17 @@ func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
 func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
 
 func (g *generate) start(x *access) (err error) {
-	q := engine.Query{Tokens: g.Prompt, Source: g.Source}
+	q := engine.Query{Tokens: g.Prompt, Source: g.Source, BestOnly: g.bestOnly()}
 	if g.Echo {
 		q.Last = -1
 	}
 	g.first, err = x.add(q)
 	return err
+}
+
+// bestOnly reports whether no branch reads logits of which the argmax is known.
+func (g *generate) bestOnly() bool {
+	return g.Logprobs < 0 && !g.Echo && !slices.ContainsFunc(g.Samplers, func(s *decode.Sampler) bool { return !s.BestOnly() })
 }
 
 func (g *generate) end(err error) {
@@ -145,7 +150,10 @@ func (g *generate) take(r engine.Result) error {
 func (g *generate) row(r engine.Result, i int) []float32 { return g.cut(r.Row(g.s.out, i)) }
 
 // cut removes logits that stand for no token.
-func (g *generate) cut(row []float32) []float32 { return row[:min(g.s.opt.Vocab, len(row))] }
+func (g *generate) cut(row []float32) []float32 { return row[:g.vocab()] }
+
+// vocab returns the number of logits that stand for a token.
+func (g *generate) vocab() int { return min(g.s.opt.Vocab, g.s.eng.Graph().Outputs[g.s.out].Used) }
 
 // takePrompt reads results of the prompt and, after the last one, starts the branches.
 func (g *generate) takePrompt(r engine.Result) error {
@@ -208,18 +216,18 @@ func (g *generate) echo(r engine.Result) error {
 // its last one, the branch keeps the row of logits. If it is for the token after a
 // drafted one, it drops the row, and the step that follows computes it again.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
-	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Samplers[i].Path)
+	r = r.SelectPath(g.s.out, g.vocab(), g.Samplers[i].Path)
 	b.late = false
 	parked := -2 // the node after which the mask is missing; -2: none
-	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		row = g.cut(row)
+	b.path, err = r.Walk(b.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
+		row, best := func() []float32 { return g.cut(r.Node(g.s.out, node)) }, r.Best(node, g.vocab())
 		if !g.Samplers[i].Ready(g.s.notify) {
 			if parked = node; node < 0 {
-				b.row, b.best, b.late = append(b.row[:0], row...), r.Best(node, len(row)), true
+				b.row, b.best, b.late = append(b.row[:0], row()...), best, true
 			}
 			return -1, false, nil
 		}
-		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
+		err := g.choose(i, b, row, best, drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
@@ -255,7 +263,7 @@ func (g *generate) catchUp() (picked bool, err error) {
 		}
 		picked = true
 		b.late, b.path, b.draft = false, nil, speculate.Draft{}
-		if err := g.choose(i, b, b.row, b.best, -1, nil); err != nil {
+		if err := g.choose(i, b, func() []float32 { return b.row }, b.best, -1, nil); err != nil {
 			return picked, err
 		}
 	}
@@ -277,8 +285,9 @@ func (g *generate) draft() {
 	}
 }
 
-// choose picks a branch's next token and adds its event.
-func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.TokenProb) error {
+// choose picks a branch's next token and adds its event. best is the argmax of row, or
+// -1.
+func (g *generate) choose(i int, b *branch, row func() []float32, best, drafted int32, from []decode.TokenProb) error {
 	token, err := g.Samplers[i].JudgeBest(best, row, b.history, drafted, from)
 	if err != nil {
 		return err
@@ -288,7 +297,7 @@ func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, 
 	b.count++
 	e := Event{Index: i, Token: token, End: slices.Contains(g.EOS, token)}
 	if g.Logprobs >= 0 {
-		if err := e.rank(row, g.Logprobs); err != nil {
+		if err := e.rank(row(), g.Logprobs); err != nil {
 			return err
 		}
 	}

@@ -61,16 +61,22 @@ func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from [
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
 
-// JudgeBest is Judge with the argmax of the logits, or -1 if it is not known.
-func (c *Sampler) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
-	s, ok := c.draw.(*StandardSampler)
-	if best < 0 || !ok || !c.plain || s.opt.Temperature != 0 || c.set.Rule != Match && drafted >= 0 {
-		return c.Judge(logits, history, drafted, from)
-	}
-	if _, err := c.prepare(logits, history); err != nil {
-		return 0, err
+// JudgeBest is Judge with the argmax of the logits, or -1 if it is not known. It calls
+// logits only if the argmax does not suffice.
+func (c *Sampler) JudgeBest(best int32, logits func() []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
+	if best < 0 || !c.greedy() || c.set.Rule != Match && drafted >= 0 {
+		return c.Judge(logits(), history, drafted, from)
 	}
 	return c.note(best)
+}
+
+// BestOnly reports whether JudgeBest needs no logits where the argmax is known.
+func (c *Sampler) BestOnly() bool { return c.greedy() && c.set.Rule == Match }
+
+// greedy reports whether the sampler picks the argmax of the logits.
+func (c *Sampler) greedy() bool {
+	s, ok := c.draw.(*StandardSampler)
+	return ok && c.plain && s.opt.Temperature == 0
 }
 
 // distribution returns the candidates that Next samples from; their probabilities sum

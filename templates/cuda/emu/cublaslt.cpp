@@ -1,14 +1,18 @@
 // The stand-in cuBLASLt: the part that the runtime calls, for row-major f16 factors and an f32 result, in the stand-in
 // driver's library. It refuses everything else, so that tests detect a changed call.
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #define API extern "C" __attribute__((visibility("default")))
 extern "C" int cuLaunchHostFunc(void *stream, void (*f)(void *), void *data);
+extern "C" int cuStreamIsCapturing(void *stream, int *status);
 
 namespace {
-enum { OK = 0, INVALID = 7, UNSUPPORTED = 15 };
+enum { OK = 0, INVALID = 7, EXECUTION_FAILED = 13, UNSUPPORTED = 15 };
 enum { R32F = 0, R16F = 2, COMPUTE_32F = 68, TRANSA = 3, OP_T = 1, WORKSPACE_BYTES = 1 };
 struct Desc {
   bool transa = false;
@@ -63,6 +67,16 @@ void multiply(void *data) {
     }
   }
 }
+
+// Reports whether the kernel of a shape is loaded, and loads it if that is allowed: not during a capture.
+bool loaded(std::array<uint64_t, 3> shape, bool load) {
+  static std::mutex one;
+  static std::set<std::array<uint64_t, 3>> shapes;
+  std::lock_guard lock(one);
+  if (load)
+    shapes.insert(shape);
+  return shapes.count(shape);
+}
 } // namespace
 
 API int cublasLtCreate(void **h) { return *h = new char, OK; }
@@ -100,5 +114,8 @@ API int cublasLtMatmul(void *, Desc *d, const float *alpha, const uint16_t *w, L
   if (!d->transa || *alpha != 1 || *beta != 0 || c != y || lc != ly || algo[0] != ALGO || (bytes && !scratch) || (uintptr_t)w % 16 ||
       (uintptr_t)x % 16)
     return INVALID;
+  int capturing = 0;
+  if (cuStreamIsCapturing(stream, &capturing) || !loaded({a->cols, b->cols, a->rows}, !capturing))
+    return EXECUTION_FAILED;
   return cuLaunchHostFunc(stream, multiply, new Job{w, x, y, a->cols, b->cols, a->rows, a->ld, b->ld, ly->ld});
 }

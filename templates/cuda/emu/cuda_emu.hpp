@@ -176,7 +176,14 @@ void *static_smem(const void *site, size_t n, size_t al);
 void copy_async(void *d, const void *s); // 16 bytes
 void copy_commit();
 void copy_wait(size_t left); // until at most this many groups are pending
-void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg);
+void launch_raw(dim3 g, dim3 bd, size_t smem, size_t fixed, void (*fn)(void *), void *arg);
+
+// The shared variables of all kernels of a library, which the linker collects in a section.
+struct Shared {
+  const char *kernel;
+  size_t bytes;
+};
+constexpr size_t aligned16(size_t n) { return (n + 15) / 16 * 16; }
 } // namespace emu
 #pragma GCC visibility pop
 
@@ -185,13 +192,13 @@ namespace emu {
 template <class... P, size_t... I> void call_params(void (*k)(P...), void **p, std::index_sequence<I...>) {
   k(*(std::remove_cvref_t<P> *)p[I]...);
 }
-template <class... P> void launch_params(dim3 g, dim3 b, size_t smem, void (*k)(P...), void **params) {
+template <class... P> void launch_params(dim3 g, dim3 b, size_t smem, size_t fixed, void (*k)(P...), void **params) {
   struct C {
     void (*k)(P...);
     void **p;
   } c{k, params};
   launch_raw(
-      g, b, smem,
+      g, b, smem, fixed,
       [](void *q) {
         auto *c = (C *)q;
         call_params(c->k, c->p, std::index_sequence_for<P...>{});
@@ -206,12 +213,28 @@ template <class... P> int arg_size(void (*)(P...), int i) {
   return sizes[i];
 }
 } // namespace emu
+// A weak reference: a library whose kernels have no shared variables lacks the section.
+extern "C" __attribute__((weak, visibility("hidden"))) const emu::Shared __start_ifl_shared[], __stop_ifl_shared[];
+namespace emu {
+// The bytes of a kernel's shared variables.
+inline size_t shared_of(const char *kernel) {
+  size_t n = 0;
+  for (const Shared *s = __start_ifl_shared; s != __stop_ifl_shared; s++)
+    n += strcmp(s->kernel, kernel) ? 0 : s->bytes;
+  return n;
+}
+} // namespace emu
 #define IFL_EXPORT(name)                                                                                                         \
   extern "C" int name##__arg(int i) { return emu::arg_size(name, i); }                                                           \
-  extern "C" void name##__emu(dim3 g, dim3 b, size_t smem, void **params) { emu::launch_params(g, b, smem, name, params); }
+  extern "C" int name##__shared() { return (int)emu::shared_of(#name); }                                                         \
+  extern "C" void name##__emu(dim3 g, dim3 b, size_t smem, void **params) {                                                      \
+    static const size_t fixed = emu::shared_of(#name);                                                                           \
+    emu::launch_params(g, b, smem, fixed, name, params);                                                                         \
+  }
 #define IFL_SHARED(TY, name, ...)                                                                                                \
-  static const char name##_site = 0;                                                                                             \
   typedef TY name##_ty __VA_ARGS__;                                                                                              \
+  __attribute__((section("ifl_shared"), used)) static const emu::Shared name##_site{__func__,                                    \
+                                                                                    emu::aligned16(sizeof(name##_ty))};          \
   name##_ty &name = *(name##_ty *)emu::static_smem(&name##_site, sizeof(name##_ty), 16)
 #define IFL_DYN_SMEM(T, name) T *name = (T *)emu::B->smem
 

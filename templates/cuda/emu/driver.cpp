@@ -34,6 +34,7 @@ enum {
   ECC = 214,
   UNSUPPORTED_PTX = 222,
   NOT_FOUND = 500,
+  CAPTURE_UNSUPPORTED = 900,
   ILLEGAL_ADDRESS = 700,
   LAUNCH_FAILED = 719,
 };
@@ -57,8 +58,11 @@ struct Event {
 struct Function {
   Thunk run;
   ArgSize size;
-  int shared = 48 << 10;
+  int fixed;           // bytes of shared variables
+  int dynamic;         // maximum of dynamic shared memory
+  bool loaded = false; // lazy loading: the first launch, or cuFuncLoad, completes it
 };
+enum { PLAIN_SHARED = 48 << 10, MOST_SHARED = 232448 }; // bytes of a block without and with opt-in
 struct Block {
   void *base;
   size_t bytes;
@@ -132,7 +136,7 @@ API Result cuDeviceGetAttribute(int *v, int a, int) {
     *v = 1024;
     break; // threads of a block
   case 8:
-    *v = 48 << 10;
+    *v = PLAIN_SHARED;
     break; // shared memory of a block
   case 16:
     *v = 4;
@@ -144,7 +148,7 @@ API Result cuDeviceGetAttribute(int *v, int a, int) {
     *v = 9;
     break; // compute capability
   case 97:
-    *v = 232448;
+    *v = MOST_SHARED;
     break; // shared memory of a block that asks for it
   default:
     *v = 0;
@@ -259,14 +263,23 @@ API Result cuModuleUnload(void *) { return OK; } // kernels may still be queued
 API Result cuModuleGetFunction(void **f, void *m, const char *name) {
   auto run = (Thunk)dlsym(m, (std::string(name) + "__emu").c_str());
   auto size = (ArgSize)dlsym(m, (std::string(name) + "__arg").c_str());
-  if (!run || !size)
+  auto shared = (int (*)())dlsym(m, (std::string(name) + "__shared").c_str());
+  if (!run || !size || !shared)
     return NOT_FOUND;
-  return *f = new Function{run, size}, OK;
+  const int fixed = shared();
+  return *f = new Function{run, size, fixed, PLAIN_SHARED - fixed}, OK;
 }
+// Variables count besides the dynamic part, in the limits with and without opt-in.
+API Result cuFuncGetAttribute(int *v, int attribute, Function *f) {
+  if (attribute != 1 && attribute != 8)
+    return INVALID;
+  return *v = attribute == 1 ? f->fixed : f->dynamic, OK;
+}
+API Result cuFuncLoad(Function *f) { return f->loaded = true, OK; }
 API Result cuFuncSetAttribute(Function *f, int attribute, int value) {
-  if (attribute == 8)
-    f->shared = value; // dynamic shared memory
-  return OK;
+  if (attribute != 8 || value < 0 || f->fixed + value > MOST_SHARED)
+    return INVALID;
+  return f->dynamic = value, OK;
 }
 struct LaunchAttribute {
   unsigned id, pad, value[16];
@@ -281,8 +294,12 @@ struct LaunchConfig {
 API Result cuLaunchKernelEx(const LaunchConfig *l, Function *f, void **params, void **) {
   MAY_FAIL("cuLaunchKernelEx");
   const dim3 g = l->grid, b = l->block;
-  if (!g.x || !g.y || !g.z || g.y > 65535 || g.z > 65535 || !(b.x * b.y * b.z) || b.x * b.y * b.z > 1024 || (int)l->shared > f->shared)
+  if (!g.x || !g.y || !g.z || g.y > 65535 || g.z > 65535 || !(b.x * b.y * b.z) || b.x * b.y * b.z > 1024 ||
+      (int)l->shared > f->dynamic)
     return INVALID;
+  if (l->stream && l->stream->capture && !f->loaded)
+    return CAPTURE_UNSUPPORTED;
+  f->loaded = true;
   for (unsigned i = 0; i < l->count; i++)
     if (l->attributes[i].id != 6 || l->attributes[i].value[0] > 1) // programmatic stream serialization
       return INVALID;
@@ -306,6 +323,7 @@ API Result cuStreamBeginCapture_v2(Stream *s, int) {
     return INVALID;
   return s->capture = new Graph, OK;
 }
+API Result cuStreamIsCapturing(Stream *s, int *status) { return *status = s && s->capture, OK; }
 API Result cuStreamEndCapture(Stream *s, Graph **g) {
   if (!s || !s->capture)
     return INVALID;
@@ -334,6 +352,7 @@ API Result cuGetErrorName(Result r, const char **s) {
       {ECC, "CUDA_ERROR_ECC_UNCORRECTABLE"},
       {UNSUPPORTED_PTX, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
       {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+      {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
       {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
   };

@@ -171,7 +171,7 @@ struct Executor : Block { // per OS thread, reused for all blocks it runs
   Opts o;
   uint64_t rng = 1;
   char *st_map = nullptr;
-  size_t st_used = 0;
+  size_t st_used = 0, st_fixed = 0; // bytes of shared variables; of those that the kernel declares
   int nsites = 0;
   struct {
     const void *first;
@@ -403,8 +403,8 @@ EMU_NOTSAN void *static_smem(const void *site, size_t n, size_t al) {
       return b->sites[i].second;
   size_t o = (b->st_used + al - 1) / al * al;
   b->st_used = o + n;
-  if (b->st_used > 48 * 1024)
-    die("static shared memory > 48 KiB");
+  if (b->st_used > b->st_fixed)
+    die("IFL_SHARED belongs into a kernel, which then reports its size");
   for (size_t i = 0; i < n; i++)
     ((volatile char *)b->st_map)[o + i] = (char)0xFF; // poison (NaN)
   if (b->nsites == 64)
@@ -522,14 +522,16 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
 }
 } // namespace
 
-void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg) {
+void launch_raw(dim3 g, dim3 bd, size_t smem, size_t fixed, void (*fn)(void *), void *arg) {
   static Opts o0 = opts_from_env();
   Opts o = o0;
   size_t n = (size_t)bd.x * bd.y * bd.z, nb = (size_t)g.x * g.y * g.z;
   if (!n || n > MAXT)
     die("bad block size %zu", n);
-  if (smem > 227 * 1024)
-    die("dynamic shared memory %zu > 227 KiB", smem);
+  if (fixed > 48 * 1024)
+    die("static shared memory %zu > 48 KiB", fixed);
+  if (smem + fixed > 227 * 1024)
+    die("shared memory %zu > 227 KiB", smem + fixed);
   std::atomic<size_t> next{0};
   auto work = [&] {
     Executor *b = executor(o);
@@ -537,6 +539,7 @@ void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg) {
     b->nw = (int)((n + 31) / 32);
     b->bdim = bd;
     b->gdim = g;
+    b->st_fixed = fixed;
     b->fn = fn;
     b->arg = arg;
     if (smem) {

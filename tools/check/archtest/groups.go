@@ -18,11 +18,11 @@ const sourcesFolder = "runtime"
 // Groups lists all groups, lowest first. A row lists only the groups in use, so
 // that a new arrow is a deliberate change.
 var Groups = []Group{
-	{"runtime/kit", "metrics, plots, ordered JSON,\nspelling, command lines", nil},
+	{"runtime/kit", "metrics, plots, ordered JSON,\nspelling, command lines,\nPython packages", nil},
 	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
-	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/artifact"}},
+	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/kit", "runtime/artifact"}},
 	{"runtime/binary", "opens what a binary carries", []string{"runtime/artifact", "runtime/text", "runtime/device"}},
 	{"runtime/engine", "core, scheduler, drafting,\nembedding", []string{"runtime/kit", "runtime/artifact", "runtime/sampling", "runtime/device"}},
 	{"runtime/http", "server, access, chat page,\nload generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},
@@ -41,7 +41,7 @@ var Groups = []Group{
 	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
 	{"spec", "YAML to IR", []string{"runtime/kit", "runtime/artifact", "models", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
 	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},
-	{"codegen/toolchain", "C compilers, Go, the cache", nil},
+	{"codegen/toolchain", "C compilers, Go, the cache", []string{"runtime/kit"}},
 	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
 	{"codegen/devicetest", "", []string{"runtime/artifact", "runtime/device", "ir/tensor", "codegen/toolchain"}},
 	{"codegen/layout", "plans a step, for every target", []string{"runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/pack"}},

@@ -87,6 +87,7 @@ func NewDriver() *Driver {
 		"cuEventDestroy_v2": ok1, "cuEventRecord": ok2, "cuEventSynchronize": ok1,
 		"cuEventElapsedTime": func(p, _, _ uintptr) uintptr { return give32(p, 0) },
 		"cuModuleLoadData":   d.load, "cuModuleUnload": ok1, "cuModuleGetFunction": d.function,
+		"cuFuncGetAttribute": d.attribute,
 		"cuFuncSetAttribute": func(_, _, _ uintptr) uintptr { return success },
 		"cuLaunchKernelEx":   d.launch,
 		"cuGetErrorName":     func(code, p uintptr) uintptr { return give(p, uint64(uintptr(unsafe.Pointer(&errorName[0])))) },
@@ -209,6 +210,19 @@ func (d *Driver) function(p, module, name uintptr) uintptr {
 	}
 	d.kernels = append(d.kernels, k)
 	return give(p, uint64(len(d.kernels)))
+}
+
+// attribute returns the size of a kernel's shared variables, the only attribute that the
+// runtime reads.
+func (d *Driver) attribute(p, a, f uintptr) uintptr {
+	const sharedSize = 1 // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+	if a != sharedSize {
+		return invalidValue
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.kernels[f-1]
+	return give32(p, int32(k.m.functions[k.name].bytes))
 }
 
 // launch runs a kernel; config is a CUlaunchConfig: grid, block and shared memory.

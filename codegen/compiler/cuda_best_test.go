@@ -1,0 +1,243 @@
+package compiler
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+// A watchedDevice counts the rows of outputs that steps copy to the host.
+type watchedDevice struct {
+	device.Device
+	graphs []manifest.Graph
+	copied map[string]int // by output
+}
+
+func (d *watchedDevice) Start(cfg *device.Config) (device.Context, error) {
+	ctx, err := d.Device.Start(cfg)
+	return &watchedContext{ctx, d}, err
+}
+
+type watchedContext struct {
+	device.Context
+	d *watchedDevice
+}
+
+// Submit fills the outputs, and the rows that the graph reads in the device's memory,
+// with numbers that no step computes.
+func (c *watchedContext) Submit(s *device.Step) func() error {
+	const never = -1e30
+	g := c.d.graphs[s.Graph]
+	for i, out := range s.Out {
+		if i >= g.At || s.InPlace {
+			for j := range out {
+				out[j] = never
+			}
+		}
+	}
+	wait := c.Context.Submit(s)
+	return func() error {
+		err := wait()
+		for i, o := range g.Outputs {
+			out := s.Out[g.At+i]
+			for at := 0; at < len(out); at += o.Cols {
+				if out[at] != never {
+					c.d.copied[o.Name]++
+				}
+			}
+		}
+		return err
+	}
+}
+
+// TestEmulatedBest: the GPU finds the argmax of logits that several blocks read, of
+// equal ones the first, and of none beyond the vocabulary; it is unknown if a logit is
+// not finite.
+func TestEmulatedBest(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	const vocab, hidden = 20001, 16 // three blocks; the last panel is not full
+	rng := rand.New(rand.NewPCG(1, 2))
+	random := func(int, int) float32 { return float32(rng.NormFloat64()) }
+	with := func(at int, x float64) func(int, int) float32 {
+		return func(row, col int) float32 {
+			if row == at && col == 0 {
+				return float32(x)
+			}
+			return random(row, col)
+		}
+	}
+	for name, c := range map[string]struct {
+		weight func(row, col int) float32
+		known  bool
+	}{
+		"random":   {random, true},
+		"repeated": {func(row, col int) float32 { return float32((row%7*31+col*17)%13) - 6 }, true},
+		"positive": {func(int, int) float32 { return 1 }, true},
+		"negative": {func(int, int) float32 { return -1 }, true},
+		"NaN":      {with(15000, math.NaN()), false},
+		"infinite": {with(20000, math.Inf(1)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := generate(oneLayer(t, hidden, vocab, c.weight), Options{Quant: "f32", Target: "cuda-emu"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			e, err := engine.Open(emulatedModel(t, p), engine.Options{MaxOutRows: 8, Context: 64, MaxTokens: 8, Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if _, err := e.AddQuery(engine.Query{Tokens: []int32{1, 5, 9}, Last: 2, BestOnly: true}); err != nil {
+				t.Fatal(err)
+			}
+			results, err := e.Infer(t.Context())
+			if err != nil || len(results) != 1 {
+				t.Fatal(results, err)
+			}
+			want := argmax(results[0].Row(0, 1))
+			if !c.known {
+				want = -1
+			}
+			if got := results[0].Best(-1, vocab); got != want {
+				t.Errorf("argmax %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestEmulatedRows: greedy and sampled sequences with trees of drafts, together in steps,
+// continue as if all rows were copied; rows are copied only for the sampled ones. Forks
+// continue their copied pages.
+func TestEmulatedRows(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	p, err := generate("../../models/demo.yaml", Options{Quant: "q8_b32", Target: "cuda-emu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m := emulatedModel(t, p)
+	samplers := func() (list []*decode.Sampler) {
+		for i := range 4 {
+			set := decode.Settings{}
+			if i == 1 {
+				set.Options = decode.Options{Temperature: 0.8, TopK: 20, Seed: 7}
+			}
+			s, err := decode.NewSampler(set, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, s)
+		}
+		return list
+	}
+	want, _ := treesOf(t, m, samplers(), nil)
+	watch := &watchedDevice{Device: m.Device, graphs: m.Manifest.Graphs, copied: map[string]int{}}
+	m.Device = watch
+	got, sampled := treesOf(t, m, samplers(), want)
+	for i := range got {
+		if n := min(len(got[i]), len(want[i])); !slices.Equal(got[i][:n], want[i][:n]) {
+			t.Errorf("%v, want %v", got[i], want[i])
+		}
+	}
+	if watch.copied["logits"] != sampled {
+		t.Errorf("%d rows of logits were copied; the sampled sequence has %d", watch.copied["logits"], sampled)
+	}
+}
+
+// treesOf continues a few sequences, the last one from a fork of the first. If follow is
+// not nil, it drafts trees along these texts, and lets the engine leave rows of greedy
+// sequences behind. sampled is the number of rows of the other sequences.
+func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow [][]int32) (texts [][]int32, sampled int) {
+	t.Helper()
+	e, err := engine.Open(m, engine.Options{MaxSeqs: len(samplers), MaxOutRows: 64, MaxTokens: 64, Context: 128, Threads: 1, Draft: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	vocab, index, steps, accepted := m.Manifest.Vocab, map[engine.ID]int{}, 24, 0
+	if follow != nil {
+		steps = 6
+	}
+	for i, s := range samplers[:3] {
+		texts = append(texts, prompt(5+i, i))
+		id, err := e.AddQuery(engine.Query{Tokens: texts[i], BestOnly: follow != nil && s.BestOnly()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index[id] = i
+	}
+	for range steps {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range slices.Clone(results) {
+			i := index[r.ID]
+			if !samplers[i].BestOnly() {
+				sampled += r.Rows + r.Drafted
+			}
+			if i == 0 && len(texts) == 3 {
+				index[forkWith(t, e, r.ID, 17)] = 3
+				texts = append(texts, append(slices.Clone(texts[0]), 17))
+			}
+			path, err := r.Walk(nil, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
+				row := func() []float32 { return r.Node(0, node)[:vocab] }
+				token, err := samplers[i].JudgeBest(r.Best(node, vocab), row, texts[i], drafted, from)
+				texts[i] = append(texts[i], token)
+				return token, true, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted += len(path)
+			if err := e.Advance(r.ID, path, texts[i][len(texts[i])-1]); err != nil {
+				t.Fatal(err)
+			}
+			if follow == nil {
+				continue
+			}
+			if err := e.Propose(r.ID, besideTexts(follow[i][min(len(texts[i]), len(follow[i])):])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if follow != nil && accepted < 3*len(texts) {
+		t.Errorf("%d drafted tokens were accepted", accepted)
+	}
+	return texts, sampled
+}
+
+// forkWith forks a sequence and commits a token to the fork.
+func forkWith(t *testing.T, e *engine.Engine, id engine.ID, token int32) engine.ID {
+	t.Helper()
+	fork, err := e.Fork(id)
+	if err == nil {
+		err = e.Commit(fork, token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fork
+}
+
+// besideTexts is a tree of a text's next tokens with a wrong token before each. The rows
+// of accepted tokens move to places from which others move.
+func besideTexts(next []int32) (tree speculate.Tree) {
+	parent := int32(-1)
+	for _, token := range next[:min(4, len(next))] {
+		tree.Tokens, tree.Parent = append(tree.Tokens, token^1, token), append(tree.Parent, parent, parent)
+		parent = int32(len(tree.Tokens) - 1)
+	}
+	return tree
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// results are the rows of outputs on their way to the host, and those that stay on the
+// GPU until they are read (device.Step.Kept).
+type results struct {
+	copies []rowCopy
+	bytes  int64 // of the staging memory that the copies fill
+	kept   [device.MaxOut]keptRows
+}
+
+// A rowCopy is adjacent rows of an output that are copied through the staging memory.
+type rowCopy struct {
+	output, row, rows, cols int
+	at                      int64 // offset in the staging memory
+}
+
+// keptRows are the rows of an output that are only on the GPU.
+type keptRows struct {
+	cols int
+	rows []bool
+}
+
+// collect enqueues the copies of a step's results: the outputs without rows that may
+// stay on the GPU, and the argmax of the logits.
+func (m *model) collect(s *device.Step) error {
+	r := &m.results
+	r.copies, r.bytes = r.copies[:0], 0
+	count := map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}
+	for i, o := range m.outputs(s.Graph) {
+		at := m.Manifest.Graphs[s.Graph].At + i
+		if err := m.collectOutput(s, at, o, count[o.Rows]); err != nil {
+			return err
+		}
+	}
+	n := int64(s.OutRows*m.bestParts(s.Graph)) * int64(unsafe.Sizeof(device.Best{}))
+	return m.GPU.toHost(m.staging.results.Bytes[r.bytes:r.bytes+n], m.memory.best, m.stream)
+}
+
+// collectOutput enqueues the copies of an output with the given number of rows.
+func (m *model) collectOutput(s *device.Step, at int, o manifest.Output, rows int) error {
+	kept := &m.results.kept[at]
+	kept.cols, kept.rows = o.Cols, kept.rows[:0]
+	if at >= len(s.Kept) || !s.Kept[at] || o.Rows != "out_rows" {
+		return m.collectRows(rowCopy{output: at, rows: rows, cols: o.Cols})
+	}
+	if s.Fetch == nil {
+		s.Fetch = func(output, row int) error { return m.fetch(s, output, row) }
+	}
+	for row := 0; row < rows; {
+		first := row
+		for row < rows && s.Wanted[row] {
+			kept.rows = append(kept.rows, false)
+			row++
+		}
+		if err := m.collectRows(rowCopy{output: at, row: first, rows: row - first, cols: o.Cols}); err != nil {
+			return err
+		}
+		for row < rows && !s.Wanted[row] {
+			kept.rows = append(kept.rows, true)
+			row++
+		}
+	}
+	return nil
+}
+
+// collectRows enqueues a copy into the staging memory.
+func (m *model) collectRows(c rowCopy) error {
+	r := &m.results
+	c.at = r.bytes
+	n := int64(c.rows*c.cols) * 4
+	r.copies, r.bytes = append(r.copies, c), r.bytes+n
+	return m.GPU.toHost(m.staging.results.Bytes[c.at:c.at+n], m.memory.out[c.output]+pointer(4*c.row*c.cols), m.stream)
+}
+
+// deliver copies a finished step's results from the staging memory to the step.
+func (m *model) deliver(s *device.Step) {
+	r := &m.results
+	for _, c := range r.copies {
+		copy(s.Out[c.output][c.row*c.cols:], floatsAt(m.staging.results.Bytes[c.at:], c.rows*c.cols))
+	}
+	parts := m.bestParts(s.Graph)
+	if parts == 0 {
+		if !m.Manifest.Graphs[s.Graph].Follows() {
+			s.ForgetGreedy()
+		}
+		return
+	}
+	for row, at := 0, r.bytes; row < s.OutRows; row++ {
+		best := unsafe.Slice((*device.Best)(unsafe.Pointer(&m.staging.results.Bytes[at])), parts)
+		s.Greedy[row] = device.Argmax(best, 1)
+		at += int64(parts) * int64(unsafe.Sizeof(best[0]))
+	}
+}
+
+// fetch copies a row to the step if it is only on the GPU.
+func (m *model) fetch(s *device.Step, output, row int) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept := &m.results.kept[output]
+	if row >= len(kept.rows) || !kept.rows[row] || m.failed != nil {
+		return m.failed
+	}
+	if err := m.GPU.enter(); err != nil {
+		return err
+	}
+	defer m.GPU.leave()
+	staged := m.staging.results.Bytes[:4*kept.cols]
+	if err = m.GPU.toHost(staged, m.memory.out[output]+pointer(4*row*kept.cols), m.stream); err == nil {
+		err = m.GPU.wait(m.stream)
+	}
+	if err != nil {
+		m.failed = err
+		return err
+	}
+	copy(s.Out[output][row*kept.cols:], floatsAt(staged, kept.cols))
+	kept.rows[row] = false
+	return nil
+}
+
+// floatsAt returns the first n floats of b.
+func floatsAt(b []byte, n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// bestParts returns in how many parts the argmax of a row of a graph's logits arrives;
+// 0: the graph does not compute it.
+func (d *Device) bestParts(graph int) int {
+	if graph < len(d.Plan.Best) {
+		return d.Plan.Best[graph]
+	}
+	return 0
+}
+
+// bestBytes returns the size of the argmaxes of the largest step.
+func (d *Device) bestBytes(cfg *device.Config) (n int64) {
+	for _, parts := range d.Plan.Best {
+		n = max(n, int64(parts*cfg.MaxOutRows)*int64(unsafe.Sizeof(device.Best{})))
+	}
+	return n
+}
