@@ -180,6 +180,34 @@ func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
 	return n, nil
 }
 
+// GemmPiece returns the columns, and the bytes of a panel, that the matmuls of many
+// rows load at once for weights of type dt. They equal PIECE and BYTES of
+// ifl_fragments.cuh.
+func (c *CUDACatalog) GemmPiece(dt tensor.DType) (columns, bytes int, err error) {
+	if !dt.IsBlock() {
+		return 64, 64 * 32, nil
+	}
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return 0, 0, err
+	}
+	columns = max(64, 16*f.Quads)
+	return columns, columns / f.Block * f.Stride, nil
+}
+
+// GemmColumns returns the order of the columns of activations for weights of type dt:
+// the template argument of ifl_tiled_rows_of.
+func (c *CUDACatalog) GemmColumns(dt tensor.DType) (int, error) {
+	if !dt.IsBlock() {
+		return 0, nil
+	}
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return 0, err
+	}
+	return f.Quads, nil
+}
+
 // CUDAHeaders returns the headers that generated CUDA C includes, by file name.
 func CUDAHeaders() map[string]string {
 	return readAll("cuda/include/*.cuh", "include/ifl_step.h")

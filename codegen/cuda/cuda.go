@@ -68,7 +68,6 @@ type emitter struct {
 	cat    *templates.CUDACatalog
 	scores *ScoreRange
 	out    Model
-	gemm   int // 1 + index of the 16-bit matmul kernel; 0: not emitted yet
 }
 
 // describe sets the fields of the plan that depend on the layout.

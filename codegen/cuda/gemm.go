@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -16,7 +17,7 @@ type impl struct {
 	packPrivate    bool // blocks with one row pack the row themselves
 }
 
-// A matmul of 16-bit matrices, by the gemm kernel or by cuBLASLt.
+// Matmuls of 16-bit numbers: the gemm kernel, and cuBLASLt.
 const (
 	implGemm   = "gemm"
 	implCublas = "cublaslt"
@@ -65,56 +66,107 @@ func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
 	l.Rows, l.Times = m.region.Role, m.times()
 }
 
-// gemm emits the matmul of many rows: conversion of packed rows and weights to 16-bit
-// floats, their product, and the epilogue.
+// gemm emits the matmul of many rows: conversion of packed rows to f16, the product,
+// and the epilogue. cuBLASLt also needs the weights as f16.
 func (m *matmul) gemm() error {
 	u := m.u
 	u.include("ifl_gemm.cuh")
-	ld := (m.Weight.K + 63) &^ 63
-	is := func(c impl) bool { return c.template == "" }
-	widen, err := u.kernel("widen", u.name+"_widen", rowThreads, 0, map[string]any{
-		"Doc": "rows of " + u.name + " as 16-bit numbers", "Count": m.count, "Act": m.act.name, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "K": m.Weight.K, "Ld": ld})
+	piece, bytes, err := u.e.cat.GemmPiece(m.Weight.DType)
 	if err != nil {
 		return err
 	}
-	m.when(m.s.launch(widen, m.blocks(1)), is)
+	order, err := u.e.cat.GemmColumns(m.Weight.DType)
+	if err != nil {
+		return err
+	}
+	own := func(c impl) bool { return c.name == implGemm }
+	blas := func(c impl) bool { return c.name == implCublas }
+	if err := m.widen("tile", fmt.Sprintf("ifl_tiled_rows_of<%d>", order), (m.Weight.K+piece-1)/piece*piece, own); err != nil {
+		return err
+	}
+	if err := m.multiply(piece, bytes, own); err != nil {
+		return err
+	}
+	ld := (m.Weight.K + 63) &^ 63
+	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
+		return err
+	}
 	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
 		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
 	if err != nil {
 		return err
 	}
-	product, err := u.e.gemmKernel()
-	if err != nil {
-		return err
-	}
 	l := m.s.launch(0)
-	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack, Kernel: product}
-	m.when(l, is)
+	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack}
+	m.when(l, blas)
 	finish, err := m.variant(impl{template: "finish", nt: 8})
 	if err != nil {
 		return err
 	}
-	m.when(finish, is)
-	return nil
+	m.when(finish, func(c impl) bool { return own(c) || blas(c) })
+	return u.e.readKernel()
 }
 
-// gemmKernel returns the matmul kernel for 16-bit matrices, which all matmuls of the
-// model share. Its unit also contains the kernel that measures memory bandwidth.
-func (e *emitter) gemmKernel() (int, error) {
-	if e.gemm > 0 {
-		return e.gemm - 1, nil
+// widen launches the conversion of the packed rows to f16 in a layout with ld columns.
+func (m *matmul) widen(name, layout string, ld int, wanted func(c impl) bool) error {
+	k, err := m.u.kernel("widen", m.u.name+"_"+name, rowThreads, 0, map[string]any{
+		"Doc": "rows of " + m.u.name + " as 16-bit numbers", "Count": m.count, "Act": m.act.name, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes),
+		"K": m.Weight.K, "Ld": ld, "Layout": layout})
+	if err == nil {
+		m.when(m.s.launch(k, m.blocks(1)), wanted)
 	}
-	u := e.unit("gemm")
-	u.include("ifl_gemm.cuh")
-	const stages, stageBytes = 4, 2 * manifest.GemmTile * 32 * 2 // IFL_PIPE, two tiles of IFL_DEPTH columns
-	k, err := u.kernel("gemm", u.name, 256, stages*stageBytes, map[string]any{"Doc": "Product of 16-bit matrices"})
+	return err
+}
+
+// multiply launches the product of the rows in tiles, for weights that are loaded in
+// pieces of some columns, bytes of each panel.
+func (m *matmul) multiply(piece, bytes int, wanted func(c impl) bool) error {
+	// As many stages as let two blocks fit on a GPU with 164 KB of shared memory per
+	// multiprocessor (sm_80): latency is hidden by the other block.
+	stages, shared := 0, 0
+	for n := 2; n <= 3; n++ {
+		if s := gemmShared(n, piece, bytes); n == 2 || 2*(s+1024) <= 164<<10 {
+			stages, shared = n, s
+		}
+	}
+	panels := m.Weight.Panels()
+	k, err := m.u.kernel("gemm", m.u.name+"_gemm", gemmThreads, shared, map[string]any{
+		"Doc": m.region.Doc + " for many rows", "Count": m.count, "Panel": fragmentType(m.Weight.DType), "Stages": stages, "Shared": shared,
+		"W": m.weights, "K": m.Weight.K, "Panels": panels})
+	if err == nil {
+		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels*16+manifest.GemmTile-1)/manifest.GemmTile)), wanted)
+	}
+	return err
+}
+
+// gemmThreads is the number of threads of a block of gemm: IFL_GEMM_THREADS.
+const gemmThreads = 128
+
+// gemmShared returns the shared memory of a block of gemm: ifl_gemm_ring::BYTES.
+func gemmShared(stages, piece, bytes int) int {
+	sub := piece / 64
+	slots := (stages + 2*sub - 2) / sub
+	return stages*manifest.GemmTile*128 + slots*manifest.GemmTile/16*bytes
+}
+
+// fragmentType returns the C++ type that loads fragments of weights.
+func fragmentType(dt tensor.DType) string {
+	if dt.IsBlock() {
+		return fmt.Sprintf("ifl_fragment_block<ifl_format_%s>", dt)
+	}
+	return fmt.Sprintf("ifl_fragment_float<ifl_pair_%s>", dt)
+}
+
+// readKernel adds the kernel that measures memory bandwidth to the model.
+func (e *emitter) readKernel() error {
+	if e.out.Plan.Read != nil {
+		return nil
+	}
+	u := e.unit("read")
+	read, err := u.kernel("read", u.name, 256, 0, map[string]any{"Doc": "reads memory"})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	read, err := u.kernel("read", u.name+"_read", 256, 0, map[string]any{"Doc": "reads memory"})
-	if err != nil {
-		return 0, err
-	}
-	e.gemm, e.out.Plan.Read = k+1, &read
-	return k, u.end("the product of 16-bit matrices")
+	e.out.Plan.Read = &read
+	return u.end("reads memory")
 }

@@ -18,6 +18,7 @@ type roof struct {
 	l2     float64 // L2 size, bytes
 	lanes  float64 // scalar operations/s
 	tensor float64 // 16-bit tensor core multiply-adds/s with mma.sync
+	sms    float64 // multiprocessors
 }
 
 // roof computes the peak rates from clocks, bus width and multiprocessors. For unknown
@@ -30,7 +31,7 @@ func (g *GPU) roof() roof {
 		return float64(otherwise)
 	}
 	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
-	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), lanes: 64 * clocks, tensor: 512 * clocks}
+	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), lanes: 64 * clocks, tensor: 512 * clocks, sms: float64(max(g.Processors, 1))}
 	if g.Compute == 80 || g.Compute >= 90 { // other GPUs have half the tensor core throughput
 		r.tensor *= 2
 	}
@@ -108,9 +109,12 @@ func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 	case "flat_gemm32":
 		return launchTime + passes(32, unpack, 32*mma)
 	}
-	share, tiles := shareGemm, float64((rows+manifest.GemmTile-1)/manifest.GemmTile)*manifest.GemmTile
-	if impl == implCublas {
-		share = shareCublas
+	up := func(n, tile int) float64 { return float64((n + tile - 1) / tile) }
+	if impl == implGemm { // whole waves of blocks, each a tile of both factors
+		waves := math.Ceil(up(rows, manifest.GemmTile) * up(s.N, manifest.GemmTile) / r.sms)
+		macs := waves * r.sms * manifest.GemmTile * manifest.GemmTile * float64(s.K)
+		return 3*launchTime + max(bytes/r.bytes, macs/(shareGemm*r.tensor))
 	}
-	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + weights*tiles/(share*r.tensor)
+	macs := weights * up(rows, manifest.GemmTile) * manifest.GemmTile
+	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + macs/(shareCublas*r.tensor)
 }

@@ -182,7 +182,7 @@ func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 			if !slices.Contains(l.Choice.Impls, impl) {
 				continue
 			}
-			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer, impl); err != nil {
+			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer); err != nil {
 				return err
 			}
 		}

@@ -26,6 +26,12 @@ IFL_DEVICE ifl_codes ifl_load_codes_shared(const uint8_t *p) {
   return {{v.x, v.y, v.z, v.w}};
 }
 
+/* Loads two rows: 8 bytes of a vector. */
+IFL_DEVICE ifl_codes ifl_load_codes_pair(const uint8_t *p) {
+  const uint2 v = *reinterpret_cast<const uint2 *>(p);
+  return {{v.x, v.y, 0, 0}};
+}
+
 /* `width` ≤ 5 bits of every byte, from bit `from`, moved to bit `to`; the other bits are 0. */
 IFL_DEVICE ifl_codes ifl_field(ifl_codes p, const int from, const int width, const int to) {
   const uint32_t mask = (((1u << width) - 1) << to) * 0x01010101u;
