@@ -158,7 +158,7 @@ func (p *Program) cudaSources() map[string]string {
 // threads and the stand-ins for the driver and cuBLASLt.
 func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
 	emulation := templates.CUDAEmulation()
-	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"])}
+	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"]), "async.hpp": []byte(emulation["async.hpp"])}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
 	}
