@@ -106,7 +106,7 @@ func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext stri
 			return err
 		}
 		name := add("cuda-"+u.Name, filepath.Ext(path), data)
-		m.Plan.Images = append(m.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: name})
+		m.Plan.Images = append(m.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: name, Compute: u.Compute})
 		man.CUDAImages = append(man.CUDAImages, name)
 	}
 	plan, err := json.Marshal(&m.Plan)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func gatedModels() []gated {
 		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
 	}
 	for _, q := range weightTypes {
-		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down|wgmma"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
 	}
 	return list
 }
@@ -117,20 +118,35 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	return m
 }
 
-// hold compiles the model's units as one file and looks at the machine code.
+// hold compiles the model's units and looks at the machine code: those for every
+// GPU as one file, those for one compute capability as another.
 func (g *gated) hold(t *testing.T, nvcc string) {
-	m, dir, only := g.cuda(t), t.TempDir(), regexp.MustCompile(g.only)
-	files, size, n := templates.CUDAHeaders(), 0, 0
-	for _, u := range m.Units {
-		if only.MatchString(u.Name) {
-			files["units.cu"] += fmt.Sprintf("#include %q\n", u.Name+".cu")
-			files[u.Name+".cu"] = u.Source
-			size += len(u.Source)
-			n++
+	m, only := g.cuda(t), regexp.MustCompile(g.only)
+	for _, compute := range []int{0, 90} {
+		units, archs := map[string]string{}, slices.Clone(g.archs)
+		for _, u := range m.Units {
+			if u.Compute == compute && only.MatchString(u.Name) {
+				units[u.Name+".cu"] = u.Source
+			}
+		}
+		if compute != 0 {
+			archs = slices.DeleteFunc(archs, func(a string) bool { return a != fmt.Sprintf("sm_%da", compute) })
+		}
+		if len(units) > 0 && len(archs) > 0 {
+			g.holdUnits(t, nvcc, m, units, archs)
+		} else if compute == 0 {
+			t.Fatalf("no unit's name has %s in it", g.only)
 		}
 	}
-	if n == 0 {
-		t.Fatalf("no unit's name has %s in it", g.only)
+}
+
+// holdUnits compiles some units of the model for some GPUs.
+func (g *gated) holdUnits(t *testing.T, nvcc string, m *codegen.CUDAModel, units map[string]string, archs []string) {
+	dir, files, size := t.TempDir(), templates.CUDAHeaders(), 0
+	for name, source := range units {
+		files["units.cu"] += fmt.Sprintf("#include %q\n", name)
+		files[name] = source
+		size += len(source)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -138,11 +154,16 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 		}
 	}
 	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
-	args = append(args, toolchain.Gencode(g.archs)...)
+	args = append(args, toolchain.Gencode(archs)...)
 	log, used := runIn(t, dir, nvcc, args...)
-	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), n, size, len(g.archs), used)
+	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), len(units), size, len(archs), used)
 	for _, s := range spills(log) {
 		t.Error(s)
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Performance Loss") { // of wgmma that are serialized
+			t.Error(line)
+		}
 	}
 	dump := filepath.Join(filepath.Dir(nvcc), "cuobjdump")
 	if _, err := os.Stat(dump); err != nil {
@@ -151,9 +172,9 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 	}
 	text, _ := runIn(t, dir, dump, "-res-usage", "-sass", "units.fatbin")
 	code := machineCodes(text)
-	for _, a := range g.archs {
+	for _, a := range archs {
 		for _, u := range m.Units {
-			if files[u.Name+".cu"] == "" {
+			if units[u.Name+".cu"] == "" {
 				continue
 			}
 			for kernel, promises := range u.Promises {

@@ -23,6 +23,12 @@ const (
 	implCublas = "cublaslt"
 )
 
+// wgmmaTiles are the rows of activations per block of each implementation by wgmma.
+var wgmmaTiles = map[string]int{"wgmma": 128, "wgmma256": 256}
+
+// hopper is the compute capability that wgmma needs.
+const hopper = 90
+
 // choices returns the matmul's implementations, without those that have too little
 // shared memory for the column groups of the epilogue.
 func (m *matmul) choices() ([]impl, error) {
@@ -40,6 +46,9 @@ func (m *matmul) choices() ([]impl, error) {
 	}
 	if m.u.e.cat.Kernel("unpack").Takes(m.Weight.DType) {
 		list = append(list, impl{name: implGemm, from: -1}, impl{name: implCublas, from: -1})
+	}
+	if m.u.e.cat.Kernel("wgmma").Takes(m.Weight.DType) {
+		list = append(list, impl{name: "wgmma", from: -1}, impl{name: "wgmma256", from: -1})
 	}
 	return list, nil
 }
@@ -79,13 +88,18 @@ func (m *matmul) gemm() error {
 	if err != nil {
 		return err
 	}
-	own := func(c impl) bool { return c.name == implGemm }
+	own := func(c impl) bool { return c.name == implGemm || wgmmaTiles[c.name] > 0 }
 	blas := func(c impl) bool { return c.name == implCublas }
 	if err := m.widen("tile", fmt.Sprintf("ifl_tiled_rows_of<%d>", order), (m.Weight.K+piece-1)/piece*piece, own); err != nil {
 		return err
 	}
-	if err := m.multiply(piece, bytes, own); err != nil {
+	if err := m.multiply(piece, bytes); err != nil {
 		return err
+	}
+	if u.e.cat.Kernel("wgmma").Takes(m.Weight.DType) {
+		if err := m.wgmma(piece, bytes); err != nil {
+			return err
+		}
 	}
 	ld := (m.Weight.K + 63) &^ 63
 	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
@@ -120,12 +134,12 @@ func (m *matmul) widen(name, layout string, ld int, wanted func(c impl) bool) er
 
 // multiply launches the product of the rows in tiles, for weights that are loaded in
 // pieces of some columns, bytes of each panel.
-func (m *matmul) multiply(piece, bytes int, wanted func(c impl) bool) error {
+func (m *matmul) multiply(piece, bytes int) error {
 	// As many stages as let two blocks fit on a GPU with 164 KB of shared memory per
 	// multiprocessor (sm_80): latency is hidden by the other block.
 	stages, shared := 0, 0
 	for n := 2; n <= 3; n++ {
-		if s := gemmShared(n, piece, bytes); n == 2 || 2*(s+1024) <= 164<<10 {
+		if s := ringBytes(n, manifest.GemmTile, piece, bytes); n == 2 || 2*(s+1024) <= 164<<10 {
 			stages, shared = n, s
 		}
 	}
@@ -134,19 +148,65 @@ func (m *matmul) multiply(piece, bytes int, wanted func(c impl) bool) error {
 		"Doc": m.region.Doc + " for many rows", "Count": m.count, "Panel": fragmentType(m.Weight.DType), "Stages": stages, "Shared": shared,
 		"W": m.weights, "K": m.Weight.K, "Panels": panels})
 	if err == nil {
-		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels*16+manifest.GemmTile-1)/manifest.GemmTile)), wanted)
+		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels+7)/8)), func(c impl) bool { return c.name == implGemm })
 	}
 	return err
 }
 
-// gemmThreads is the number of threads of a block of gemm: IFL_GEMM_THREADS.
-const gemmThreads = 128
+// wgmma launches the same product by wgmma. Its kernels are in a unit of the whole
+// model that is compiled for sm_90a only.
+func (m *matmul) wgmma(piece, bytes int) error {
+	u := m.u.e.wgmmaUnit()
+	u.decodes(m.Weight.DType)
+	weights, err := u.names.Weight(m.Arg, m.region.Loop)
+	if err != nil {
+		return err
+	}
+	panels := m.Weight.Panels()
+	for _, c := range m.impls {
+		tile := wgmmaTiles[c.name]
+		if tile == 0 {
+			continue
+		}
+		const stages = 4 // IFL_WGMMA_STAGES
+		shared := ringBytes(stages, tile, piece, bytes) + 2*8*stages
+		k, err := u.kernel("wgmma", fmt.Sprintf("%s_wgmma%d", m.u.name, tile), wgmmaThreads, shared, map[string]any{
+			"Doc": m.region.Doc + fmt.Sprintf(" in tiles of %d rows", tile), "Count": m.count, "Panel": fragmentType(m.Weight.DType), "NT": tile, "Shared": shared,
+			"W": weights, "K": m.Weight.K, "Panels": panels})
+		if err != nil {
+			return err
+		}
+		m.when(m.s.launch(k, m.blocks(tile), blocksOf((panels+7)/8)), func(o impl) bool { return o == c })
+	}
+	return nil
+}
 
-// gemmShared returns the shared memory of a block of gemm: ifl_gemm_ring::BYTES.
-func gemmShared(stages, piece, bytes int) int {
+// wgmmaUnit returns the unit of the kernels by wgmma.
+func (e *emitter) wgmmaUnit() *unit {
+	if e.wgmma == nil {
+		e.wgmma = e.unit("wgmma")
+		e.wgmma.compute = hopper
+		e.wgmma.include("ifl_wgmma.cuh")
+		e.out.Plan.Needs = map[string]int{}
+		for name := range wgmmaTiles {
+			e.out.Plan.Needs[name] = hopper
+		}
+	}
+	return e.wgmma
+}
+
+// Threads per block of gemm and wgmma: IFL_GEMM_THREADS and IFL_WGMMA_THREADS.
+const (
+	gemmThreads  = 128
+	wgmmaThreads = 384
+)
+
+// ringBytes returns the size of a ring of chunks of 64 columns for a tile of
+// activations, with pieces of eight panels: ifl_gemm_ring::BYTES.
+func ringBytes(stages, tile, piece, bytes int) int {
 	sub := piece / 64
 	slots := (stages + 2*sub - 2) / sub
-	return stages*manifest.GemmTile*128 + slots*manifest.GemmTile/16*bytes
+	return stages*tile*128 + slots*8*bytes
 }
 
 // fragmentType returns the C++ type that loads fragments of weights.

@@ -20,6 +20,7 @@ type unit struct {
 	formats []tensor.DType
 	headers []string
 	text    strings.Builder
+	compute int // Unit.Compute
 	proms   map[string]map[string]int
 }
 
@@ -66,14 +67,18 @@ func (u *unit) end(doc string) error {
 	u.names.Define(w)
 	w.P("")
 	w.Raw(u.text.String())
-	u.e.out.Units = append(u.e.out.Units, Unit{Name: u.name, Source: w.String(), Promises: u.proms})
+	u.e.out.Units = append(u.e.out.Units, Unit{Name: u.name, Source: w.String(), Promises: u.proms, Compute: u.compute})
 	return nil
 }
 
 // kernel renders a template into the unit and returns the kernel's index in the plan.
 func (u *unit) kernel(template, name string, threads, shared int, holes map[string]any) (int, error) {
-	if shared > maxShared {
-		return 0, fmt.Errorf("kernel %s needs %d bytes of shared memory; the cuda target supports at most %d", name, shared, maxShared)
+	most := maxShared
+	if u.compute == hopper {
+		most = hopShared
+	}
+	if shared > most {
+		return 0, fmt.Errorf("kernel %s needs %d bytes of shared memory; the cuda target supports at most %d", name, shared, most)
 	}
 	k := u.e.cat.Kernel(template)
 	if holes["Doc"] == nil {
@@ -99,7 +104,7 @@ func (u *unit) render(template, name string, holes map[string]any) error {
 // entry adds a kernel of the unit to the plan.
 func (u *unit) entry(name string, threads, shared int) int {
 	p := &u.e.out.Plan
-	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared})
+	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared, Compute: u.compute})
 	return len(p.Kernels) - 1
 }
 

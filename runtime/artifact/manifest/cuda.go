@@ -15,6 +15,9 @@ type CUDA struct {
 	Read   *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth
 	// Matmuls are the matmuls with kernels selected by the number of rows.
 	Matmuls []Matmul `json:"matmuls,omitempty"`
+	// Needs maps implementations to the compute capability of the only GPUs that have
+	// them. They are not verified on hardware: only a profile selects them.
+	Needs map[string]int `json:"needs,omitempty"`
 
 	ActBytes  int64           `json:"act_bytes"` // bytes per packed activation row
 	Attention []CUDAAttention `json:"attention,omitempty"`
@@ -40,9 +43,10 @@ type CUDASlot struct {
 // A CUDAKernel is a function in an image.
 type CUDAKernel struct {
 	Name    string `json:"name"`
-	Unit    string `json:"unit"`    // compilation unit of the images
-	Threads int    `json:"threads"` // threads per block
-	Shared  int    `json:"shared"`  // bytes of dynamic shared memory
+	Unit    string `json:"unit"`              // compilation unit of the images
+	Threads int    `json:"threads"`           // threads per block
+	Shared  int    `json:"shared"`            // bytes of dynamic shared memory
+	Compute int    `json:"compute,omitempty"` // see CUDAImage
 }
 
 // A CUDALaunch launches a kernel, or runs Body for each layer of a repeat. Every kernel
@@ -140,8 +144,9 @@ type CUDALookup struct {
 
 // A CUDAImage is the kernels of a unit, compiled for some GPUs.
 type CUDAImage struct {
-	Unit string `json:"unit"`
-	File string `json:"file"`
+	Unit    string `json:"unit"`
+	File    string `json:"file"`
+	Compute int    `json:"compute,omitempty"` // compute capability of the only GPUs that it is for; 0: all
 }
 
 // CUDAFiles lists the binary's files with code for GPUs.

@@ -51,8 +51,9 @@ const (
 const launchTime = 2e-6
 
 // estimate returns the row count from which on each implementation of a matmul is the
-// fastest, by a roofline model; -1: never. Measured profiles are more accurate.
-func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
+// fastest, by a roofline model; -1: never. It considers those that may be selected.
+// Measured profiles are more accurate.
+func (g *GPU) estimate(s *manifest.Matmul, may func(impl string) bool) []int {
 	from := make([]int, len(s.Impls))
 	for i := range from {
 		from[i] = -1
@@ -62,7 +63,7 @@ func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	for rows := 1; rows < dispatch.Rows; rows++ {
 		best, least := 0, math.Inf(1)
 		for i, name := range s.Impls {
-			if name == implCublas && !blas {
+			if !may(name) {
 				continue
 			}
 			if t := r.time(s, name, rows); t < least*0.99 { // prefer the implementation for fewer rows in a tie

@@ -24,7 +24,9 @@ func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*man
 			continue
 		}
 		m := &d.Plan.Matmuls[l.Choice.Matmul]
-		wide := slices.ContainsFunc(l.Choice.Impls, func(i int) bool { return m.Impls[i] == implGemm || m.Impls[i] == implCublas })
+		wide := slices.ContainsFunc(l.Choice.Impls, func(i int) bool {
+			return m.Impls[i] == implGemm || m.Impls[i] == implCublas || d.Plan.Needs[m.Impls[i]] != 0
+		})
 		if !wide || !d.measuring && !c.ever(l, rowsOf(l)) {
 			continue
 		}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -30,6 +31,9 @@ type kernel struct {
 func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kernel, error) {
 	modules := map[string]uintptr{}
 	for _, image := range plan.Images {
+		if image.Compute != 0 && image.Compute != g.Compute {
+			continue
+		}
 		data := files[image.File]
 		if len(data) == 0 {
 			return nil, fmt.Errorf("bug: the binary lacks the CUDA image %s", image.File)
@@ -49,6 +53,10 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kerne
 	}
 	var out []kernel
 	for _, k := range plan.Kernels {
+		if k.Compute != 0 && !g.hasImage(plan, k.Compute) {
+			out = append(out, kernel{}) // never launched
+			continue
+		}
 		m, ok := modules[k.Unit]
 		if !ok {
 			m, ok = modules[""] // a single image for all units
@@ -63,6 +71,12 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kerne
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// hasImage reports whether kernels for one compute capability can run: on its GPUs, if
+// their image is there. The emulation has one image for all kernels.
+func (g *GPU) hasImage(plan *manifest.CUDA, compute int) bool {
+	return g.Compute == compute && slices.ContainsFunc(plan.Images, func(i manifest.CUDAImage) bool { return i.Compute == compute || i.Unit == "" })
 }
 
 // loadImage loads an image. It copies the image, because the driver requires an

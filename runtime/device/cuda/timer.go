@@ -118,7 +118,7 @@ func (t *Timer) Shapes() []tune.Shape {
 		}
 		shape := tune.Shape{N: s.N, K: s.K, DType: s.DType}
 		for _, impl := range s.Impls {
-			if impl != implCublas || t.m.blas != nil {
+			if t.m.Device.has(impl) && (impl != implCublas || t.m.blas != nil) {
 				shape.Candidates = append(shape.Candidates, tune.Candidate{Impl: impl})
 			}
 		}

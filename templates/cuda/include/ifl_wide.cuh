@@ -30,7 +30,7 @@ template <int Q> struct ifl_tiled_rows_of {
       : row(wide + (int64_t)t * 64), chunk(ifl_tiled_rows(rows) * 64), turn(t & 7) {}
   __device__ __forceinline__ uint16_t *operator()(int k) const { /* k is even */
     int at = k;
-    if (Q > 0) {
+    if constexpr (Q > 0) {
       const int four = k / 4, s = four / Q / 4, t = four / Q % 4, j = four % Q;
       at = 16 * (Q * s + j) + 2 * t + 4 * (k & 2);
     }
