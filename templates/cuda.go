@@ -29,8 +29,9 @@ type CUDAKernel struct {
 	// instance.
 	Rows []int
 	// Promises state what tests require of the machine code. REG is the maximum
-	// number of registers per thread, and BLOCKS the minimum number of resident
-	// blocks per multiprocessor on every GPU. Every other key is a regular expression
+	// number of registers per thread, BLOCKS the minimum number of resident blocks per
+	// multiprocessor on every GPU, and SLOTS the maximum number of instructions of the
+	// main loop per tensor-core instruction. Every other key is a regular expression
 	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
 

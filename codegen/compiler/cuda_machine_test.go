@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
@@ -13,12 +14,33 @@ import (
 type machineCode struct {
 	registers, shared int // of a thread; bytes of a block that the kernel names itself
 	instructions      []string
+	at                []int64       // their addresses
+	back              map[int]int64 // instructions that branch back, to an address
+}
+
+// mainLoop is the loop with the most tensor-core instructions: their number, and that
+// of all its instructions.
+func (c *machineCode) mainLoop() (mma, all int) {
+	for from, to := range c.back {
+		n, size := 0, 0
+		for i := from; i >= 0 && c.at[i] >= to; i-- {
+			size++
+			if strings.HasPrefix(c.instructions[i], "HMMA") || strings.HasPrefix(c.instructions[i], "HGMMA") {
+				n++
+			}
+		}
+		if n > mma || n == mma && size < all {
+			mma, all = n, size
+		}
+	}
+	return mma, all
 }
 
 var (
 	archOf        = regexp.MustCompile(`^(?:arch = |\s*\.target\s+)(sm_\w+)`)
 	registersOf   = regexp.MustCompile(`^\s*REG:(\d+) .*\bSHARED:(\d+)`)
-	instructionOf = regexp.MustCompile(`^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)`)
+	instructionOf = regexp.MustCompile(`^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)([^;]*)`)
+	targetOf      = regexp.MustCompile(`\b0x([0-9a-f]+)\b`)
 	spillsOf      = regexp.MustCompile(`Function properties for (\S+)\s+\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
 )
 
@@ -31,7 +53,7 @@ func machineCodes(dump string) map[string]map[string]*machineCode {
 			out[arch] = map[string]*machineCode{}
 		}
 		if out[arch][kernel] == nil {
-			out[arch][kernel] = &machineCode{}
+			out[arch][kernel] = &machineCode{back: map[int]int64{}}
 		}
 		return out[arch][kernel]
 	}
@@ -51,11 +73,20 @@ func machineCodes(dump string) map[string]map[string]*machineCode {
 		default:
 			if m := instructionOf.FindStringSubmatch(line); m != nil {
 				c := at()
-				c.instructions = append(c.instructions, m[1])
+				c.at = append(c.at, hexadecimal(m[1]))
+				if to := targetOf.FindStringSubmatch(m[3]); strings.HasPrefix(m[2], "BRA") && to != nil && hexadecimal(to[1]) < c.at[len(c.at)-1] {
+					c.back[len(c.instructions)] = hexadecimal(to[1])
+				}
+				c.instructions = append(c.instructions, m[2])
 			}
 		}
 	}
 	return out
+}
+
+func hexadecimal(s string) int64 {
+	v, _ := strconv.ParseInt(s, 16, 64)
+	return v
 }
 
 // spills are the kernels that keep registers in memory, by what ptxas says.
@@ -78,6 +109,10 @@ func (c *machineCode) broken(promises map[string]int, kernels []manifest.CUDAKer
 		case "REG":
 			if c.registers > n {
 				out = append(out, fmt.Sprintf("%d registers, promised at most %d", c.registers, n))
+			}
+		case "SLOTS":
+			if mma, all := c.mainLoop(); mma == 0 || all > n*mma {
+				out = append(out, fmt.Sprintf("a main loop of %d instructions for %d tensor-core instructions, promised at most %d for each", all, mma, n))
 			}
 		case "BLOCKS":
 			for _, k := range kernels {
@@ -117,4 +152,32 @@ func (c *machineCode) blocks(k manifest.CUDAKernel, arch string) int {
 	registers := (c.registers + 7) / 8 * 8 * k.Threads
 	shared := c.shared + k.Shared + 1024 // the system's own
 	return min(m.threads/k.Threads, 65536/registers, m.shared/shared)
+}
+
+// TestMainLoop: of nested loops, the smallest with all tensor-core instructions is
+// counted, and a promise that it breaks is reported.
+func TestMainLoop(t *testing.T) {
+	t.Parallel()
+	dump := `arch = sm_90a
+ Function k:
+  REG:32 STACK:0 SHARED:0
+	Function : k
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/                   IADD3 R2, R2, 0x1, RZ ;
+        /*0020*/                   HGMMA.64x128x16.F32 R24, R104, gdesc[UR4], R24 ;
+        /*0030*/                   HGMMA.64x128x16.F32 R24, R104, gdesc[UR4], R24 ;
+        /*0040*/              @!P0 BRA 0x20 ;
+        /*0050*/                   BRA 0x60 ;
+        /*0060*/               @P1 BRA 0x10 ;
+`
+	c := machineCodes(dump)["sm_90a"]["k"]
+	if mma, all := c.mainLoop(); mma != 2 || all != 3 {
+		t.Errorf("%d tensor-core instructions of %d, want 2 of 3", mma, all)
+	}
+	if broken := c.broken(map[string]int{"SLOTS": 1}, nil, "k", "sm_90a"); len(broken) != 1 {
+		t.Errorf("%q", broken)
+	}
+	if broken := c.broken(map[string]int{"SLOTS": 2}, nil, "k", "sm_90a"); len(broken) != 0 {
+		t.Errorf("%q", broken)
+	}
 }
