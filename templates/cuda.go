@@ -34,6 +34,9 @@ type CUDAKernel struct {
 	// main loop per tensor-core instruction. Every other key is a regular expression
 	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
+	// Early reports whether the kernel may start before the kernels in front of it end,
+	// because it waits for their results itself.
+	Early bool
 
 	body *template.Template
 }
@@ -86,8 +89,13 @@ func loadCUDAKernel(name string) (*CUDAKernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	text, err := fs.ReadFile(cudaFiles, name)
+	if err != nil {
+		return nil, err
+	}
 	return &CUDAKernel{
-		Name: strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
+		Early: strings.Contains(string(text), "ifl_await_inputs();"),
+		Name:  strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
 		Types: types, Rows: h.Rows, Promises: h.Promises, body: t,
 	}, nil
 }
@@ -163,22 +171,20 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	return &cudaFormat{unit: u, Unit: f.unit, Units: units, Quads: dt.Block() / 4 / units}, nil
 }
 
-// FlatBytes returns the shared memory in bytes that a warp of flat_gemm uses for
-// weights of type dt. It equals WARP of ifl_flat.cuh.
-func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
-	const stages = 3 // IFL_STAGES
-	if !dt.IsBlock() {
-		return stages * 32 * 16 * dt.BlockBytes(), nil
+// CUDAFlatBuffers returns the columns of a chunk of flat_gemm for nt rows and weights of
+// type dt, and the shared memory in bytes of two chunks and of the warps' rings: COLUMNS,
+// BUFFER and WARP of ifl_flat.cuh.
+func CUDAFlatBuffers(dt tensor.DType, nt int) (columns, bytes int) {
+	if dt.IsBlock() {
+		columns = 512
+		return columns, 2 * (nt*(columns+64) + 2*columns/dt.Block()*(nt+2)*4)
 	}
-	f, err := c.formatOf(dt)
-	if err != nil {
-		return 0, err
+	columns = 128
+	if nt > 32 {
+		columns = 64
 	}
-	n := stages * f.Stride
-	if f.Quads > 1 || f.Unit > 1 {
-		n += 16 * f.Block
-	}
-	return n, nil
+	const rings = 8 * 5 * 32 * 32 // IFL_WARPS, IFL_STAGES, BYTES
+	return columns, 2*nt*(4*columns+64) + rings
 }
 
 // GemmPiece returns the columns, and the bytes of a panel, that the matmuls of many

@@ -55,7 +55,7 @@ func TestEmulatedFailures(t *testing.T) {
 		{"EMU_MEMORY_MB=1", "MB are missing; lower the context", 1},
 		{"EMU_FAIL=cuMemAlloc:2:3", "out of GPU memory: cannot allocate ", 1},
 		{"EMU_FAIL=cuStreamSynchronize:214:5", "a step of 1 tokens failed: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE", 1},
-		{"EMU_FAIL=cuLaunchKernel:719:90", "tokens failed: cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED", 1},
+		{"EMU_FAIL=cuLaunchKernelEx:719:90", "tokens failed: cuLaunchKernelEx: CUDA_ERROR_LAUNCH_FAILED", 1},
 	} {
 		got := call(t, []string{c.env, "IFLOWC_CUDA_GRAPHS=0"}, bin, append(story, "--device", "cuda")...)
 		if got.code == 0 || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "goroutine") {

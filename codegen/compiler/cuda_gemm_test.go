@@ -50,8 +50,8 @@ func implsOf(plan *manifest.CUDA) (impls []string) {
 // TestCUDAImpls: every product has the implementations that its type allows.
 func TestCUDAImpls(t *testing.T) {
 	t.Parallel()
-	all := []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt", "wgmma", "wgmma256"}
-	for quant, want := range map[string][]string{"f32": all[:2], "f16": all, "q4_b64": all} {
+	all := []string{"gemv", "flat_gemm", "flat_gemm32", "flat_gemm64", "gemm", "cublaslt", "wgmma", "wgmma256"}
+	for quant, want := range map[string][]string{"f32": {"gemv", "gemv4"}, "f16": all, "q4_b64": all} {
 		p, err := generate("../../models/demo.yaml", Options{Quant: quant, Target: "cuda"})
 		if err != nil {
 			t.Fatal(err)

@@ -71,6 +71,9 @@ func products(rng *rand.Rand, dt tensor.DType) string {
 		if rng.IntN(2) == 0 {
 			n = 16*(1+rng.IntN(8)) + []int{-1, 0, 1}[rng.IntN(3)]
 		}
+		if i == 7 { // long enough for several blocks to divide K
+			k, n = 8192+dt.Block()*rng.IntN(40), 1+rng.IntN(40)
+		}
 		transform := fmt.Sprintf("\"w%d\"", i)
 		if dt.IsBlock() {
 			transform = fmt.Sprintf("quantize(%s, %s)", transform, dt)

@@ -53,7 +53,7 @@ func TestPTX(t *testing.T) {
 			for _, run := range []struct {
 				tokens, budget int
 				impl           string
-			}{{1, 1, "gemv"}, {3, 3, "gemv4"}, {6, 8, "flat_gemm"}, {34, 64, "flat_gemm32"}, {3, 3, "gemm"}, {6, 8, "wgmma"}, {6, 8, "wgmma256"}} {
+			}{{1, 1, "gemv"}, {6, 8, "flat_gemm"}, {20, 64, "flat_gemm32"}, {34, 64, "flat_gemm64"}, {3, 3, "gemm"}, {6, 8, "wgmma"}, {6, 8, "wgmma256"}} {
 				want := allLogits(t, p, ids[:run.tokens])
 				m := device(using(run.impl))
 				got := allRows(t, m, ids[:run.tokens], engine.Options{MaxTokens: run.budget, Context: 64, Threads: 1})

@@ -47,11 +47,11 @@ func (a act) panel(dt tensor.DType, nt string) string {
 func (a act) flat(dt tensor.DType) string {
 	switch {
 	case !dt.IsBlock():
-		return fmt.Sprintf("ifl_flat_float<ifl_flat_%s>", dt)
+		return fmt.Sprintf("ifl_flat_float<ifl_flat_%s, NB>", dt)
 	case a.block == 0:
 		return ""
 	}
-	return fmt.Sprintf("ifl_flat_block<ifl_format_%s, %d>", dt, a.outliers)
+	return fmt.Sprintf("ifl_flat_block<ifl_format_%s, %d, NB>", dt, a.outliers)
 }
 
 // unpackType returns the C++ type that unpacks weights for a matmul of many rows.

@@ -43,7 +43,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("r1_wqkv has %s %d times, expected %d", f, n, want)
 		}
 	}
-	if n := strings.Count(wqkv, "r1_wqkv_tail(c, s, l, "); n != 5 { // gemv of 1 and 4 rows, flat of 8 and 32, finish
+	if n := strings.Count(wqkv, "r1_wqkv_tail<COLS>(c, s, l, "); n != 5 { // gemv of 1 and 4 rows, flat of 8 and 32, finish
 		t.Errorf("%d kernels of r1_wqkv do what stands behind the product", n)
 	}
 	for _, k := range out.Plan.Kernels {

@@ -42,8 +42,9 @@ func (e *emitter) experts(s *schedule, r *layout.Region, x *layout.Experts) erro
 	if err := u.render("experts", u.name, holes); err != nil { // the template defines several kernels
 		return err
 	}
-	u.proms[u.name+"_hidden"] = e.cat.Kernel("experts").Promises
-	launch := func(part string, grid ...manifest.CUDADim) { s.launch(u.entry(u.name+"_"+part, 256, 0), grid...) }
+	k := e.cat.Kernel("experts")
+	u.proms[u.name+"_hidden"] = k.Promises
+	launch := func(part string, grid ...manifest.CUDADim) { s.launch(u.entry(k, u.name+"_"+part, 256, 0), grid...) }
 	launch("list", blocksOf(1))
 	launch("pack", blocksPer(r.Role, 1))
 	launch("hidden", blocksOf((x.Hidden+63)/64), blocksOf(x.Count))

@@ -31,18 +31,19 @@ const hopper = 90
 
 // choices returns the matmul's implementations, without those that have too little
 // shared memory for the column groups of the epilogue.
-func (m *matmul) choices() ([]impl, error) {
-	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, packPrivate: m.packPrivate}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
+func (m *matmul) choices() []impl {
+	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, packPrivate: m.packPrivate}}
 	if m.u.e.cat.Kernel("flat_gemm").Takes(m.Weight.DType) && m.act.flat(m.Weight.DType) != "" {
-		for _, c := range []impl{{name: "flat_gemm", template: "flat_gemm", nt: 8, from: 5}, {name: "flat_gemm32", template: "flat_gemm", nt: 32, from: 9}} {
-			_, _, shared, err := m.memory(c)
-			if err != nil {
-				return nil, err
+		for _, c := range []impl{{nt: 16, from: 2}, {nt: 32, from: 17}, {nt: 64, from: 33}} {
+			if c.name, c.template = "flat_gemm", "flat_gemm"; c.nt > 16 {
+				c.name = fmt.Sprint("flat_gemm", c.nt)
 			}
-			if shared <= maxShared {
+			if m.memory(c).shared <= maxShared {
 				list = append(list, c)
 			}
 		}
+	} else {
+		list = append(list, impl{name: "gemv4", template: "gemv", nt: 4, from: 2})
 	}
 	if m.u.e.cat.Kernel("unpack").Takes(m.Weight.DType) {
 		list = append(list, impl{name: implGemm, from: -1}, impl{name: implCublas, from: -1})
@@ -50,7 +51,7 @@ func (m *matmul) choices() ([]impl, error) {
 	if m.u.e.cat.Kernel("wgmma").Takes(m.Weight.DType) {
 		list = append(list, impl{name: "wgmma", from: -1}, impl{name: "wgmma256", from: -1})
 	}
-	return list, nil
+	return list
 }
 
 // dispatched adds the matmul to the calls with kernels selected by the number of rows.

@@ -8,6 +8,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/templates"
 )
 
 // warps is the number of warps of a matmul's thread block: IFL_WARPS.
@@ -31,7 +32,6 @@ type matmul struct {
 	tail        scratch
 	impls       []impl
 	at          int // index of its matmul in the plan
-	group       int // columns that the epilogue processes together
 	cols        int // columns per thread block
 }
 
@@ -58,7 +58,7 @@ func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) err
 		return err
 	}
 	m.bytes = m.act.bytes(work.Weight.K)
-	m.group, m.cols = m.columns()
+	m.cols = m.columns()
 	if err := m.writeFront(); err != nil {
 		return err
 	}
@@ -141,8 +141,11 @@ func (m *matmul) writeTail() error {
 	if err != nil {
 		return err
 	}
-	return m.u.render("tail", m.u.name+"_tail", map[string]any{
-		"Group": m.group, "Cols": m.cols, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
+	group := fmt.Sprint(m.Tail.Group)
+	if m.Direct || m.Tail.Whole {
+		group = "COLS"
+	}
+	return m.u.render("tail", m.u.name+"_tail", map[string]any{"Group": group, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
 }
 
 // emit writes the region's kernels and their launches. If a block has one row,
@@ -154,10 +157,7 @@ func (m *matmul) emit() error {
 	if m.front.floats()*4+int(m.bytes) > 40<<10 {
 		m.packPrivate = false
 	}
-	var err error
-	if m.impls, err = m.choices(); err != nil {
-		return err
-	}
+	m.impls = m.choices()
 	m.at = m.dispatched()
 	if !m.ready {
 		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, map[string]any{
@@ -187,53 +187,70 @@ func (m *matmul) emit() error {
 
 // variant writes the kernel of an implementation and launches it.
 func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
-	u, nt, panels := m.u, c.nt, m.Weight.Panels()
-	red, floats, shared, err := m.memory(c)
-	if err != nil {
-		return nil, err
-	}
+	u, mem, panels := m.u, m.memory(c), m.Weight.Panels()
 	holes := map[string]any{
-		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
-		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "PackPrivate": c.packPrivate, "Act": m.act.name,
-		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
+		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, c.nt), "K": m.Weight.K, "Panels": panels, "Cols": mem.cols, "NT": c.nt,
+		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": mem.red, "Tile": mem.tile, "Count": m.count, "W": m.weights, "PackPrivate": c.packPrivate,
+		"Act": m.act.name, "Tail": u.name + "_tail<COLS>", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
+		"RowScratch": mem.floats, "Scratch": mem.shared - 4*mem.floats,
 	}
 	if m.Weight.SparseOutliers > 0 {
 		holes["SparseOutliers"] = m.Weight.PanelsBytes()
 	}
+	perSM := 2
 	if c.template == "flat_gemm" {
+		perSM = 1 // weights in flight and accumulators fill the registers
 		holes["Panel"] = m.act.flat(m.Weight.DType)
 		u.include("ifl_flat.cuh")
 	}
-	holes["RowScratch"] = floats
-	k, err := u.kernel(c.template, fmt.Sprintf("%s_%s%d", u.name, c.template, nt), 32*warps, shared, holes)
+	k, err := u.kernel(c.template, fmt.Sprintf("%s_%s%d", u.name, c.template, c.nt), 32*warps, mem.shared, holes)
 	if err != nil {
 		return nil, err
 	}
-	return m.s.launch(k, blocksOf((panels*16+m.cols-1)/m.cols), m.blocks(nt)), nil
+	grid := []manifest.CUDADim{blocksOf((panels*16 + mem.cols - 1) / mem.cols), m.blocks(c.nt)}
+	if c.template != "finish" {
+		grid = append(grid, manifest.CUDADim{N: mem.parts, Parts: c.nt * mem.cols, PerSM: perSM})
+	}
+	return m.s.launch(k, grid...), nil
 }
 
-// memory returns the shared memory of a block of an implementation: floats for
-// partial sums, floats of scratch, and the total in bytes.
-func (m *matmul) memory(c impl) (red, floats, shared int, err error) {
-	red = max(m.cols/16, warps) * c.nt * 16 // the last block may have fewer panels, and so more parts of K
-	floats = warps * m.tail.floats()
-	shared = 4 * (red + c.nt*m.cols)
+// A blockMemory is the work of a thread block of an implementation and its shared memory.
+type blockMemory struct {
+	cols   int // columns of the output
+	parts  int // most blocks that may divide K
+	red    int // gemv: floats of partial sums, in front of the tile of the output
+	tile   int // flat_gemm: offset of the tile in bytes
+	floats int // scratch of the row ops, in floats
+	shared int // all in bytes
+}
+
+// memory returns the work and the memory of a thread block of an implementation.
+func (m *matmul) memory(c impl) (b blockMemory) {
+	b.cols, b.floats = m.cols, warps*m.tail.floats()
 	if c.packPrivate {
-		floats = max(floats, m.front.floats())
-		shared += c.nt * int(m.bytes)
+		b.floats = max(b.floats, m.front.floats())
+		b.shared = c.nt * int(m.bytes)
 	}
+	b.floats = (b.floats + 3) &^ 3
 	switch c.template {
+	case "gemv":
+		b.red = max(b.cols/16, warps) * c.nt * 16                    // the last block may have fewer panels, and so more parts of K
+		b.parts = max(m.Weight.K/(512*max(warps/(b.cols/16), 1)), 1) // each keeps a step of every warp, about 512 columns of a panel
+		b.shared += 4 * (b.red + c.nt*b.cols)
 	case "flat_gemm":
-		warp, err := m.u.e.cat.FlatBytes(m.Weight.DType)
-		if err != nil {
-			return 0, 0, 0, err
+		b.cols = m.Tail.Group * max(16*warps/m.Tail.Group, 1) // a panel for each warp
+		chunk, buffers := templates.CUDAFlatBuffers(m.Weight.DType, c.nt)
+		b.parts = (m.Weight.K + chunk - 1) / chunk
+		if tile := 4 * c.nt * b.cols; b.cols <= 16*warps {
+			b.shared = max(buffers, tile)
+		} else {
+			b.tile, b.shared = buffers, buffers+tile
 		}
-		shared += warps * warp
 	case "finish":
-		shared -= 4 * red
+		b.shared = 4 * c.nt * b.cols
 	}
-	floats = (floats + 3) &^ 3
-	return red, floats, shared + 4*floats, nil
+	b.shared += 4 * b.floats
+	return b
 }
 
 // blocks returns a launch dimension of one block per `per` rows.
@@ -251,20 +268,14 @@ func (m *matmul) times() int {
 	return m.Slices
 }
 
-// columns returns the number of columns per block: whole groups, enough for the
-// warps, and more if there are so many blocks that they would only queue.
-func (m *matmul) columns() (group, cols int) {
-	group = m.Tail.Group
-	cols = group
-	least := 32
-	if m.Weight.N > 32768 {
-		least = 128
+// columns returns the number of columns per block: whole groups, and the more the
+// better, because every block repeats the prologue, as long as two blocks remain for
+// each SM of the largest GPU.
+func (m *matmul) columns() int {
+	const blocks = 2 * 148 // B200
+	least := 128
+	for least > 16 && m.Weight.N < blocks*least {
+		least /= 2
 	}
-	for cols < least {
-		cols += group
-	}
-	if m.Direct || m.Tail.Whole {
-		group = cols
-	}
-	return group, cols
+	return (least + m.Tail.Group - 1) / m.Tail.Group * m.Tail.Group
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/templates"
 )
 
 // A unit is a translation unit that is being emitted. It is the ctext.Backend of row
@@ -89,7 +90,7 @@ func (u *unit) kernel(template, name string, threads, shared int, holes map[stri
 		return 0, err
 	}
 	u.proms[name] = k.Promises
-	return u.entry(name, threads, shared), nil
+	return u.entry(k, name, threads, shared), nil
 }
 
 // render appends a rendered template to the unit.
@@ -102,9 +103,9 @@ func (u *unit) render(template, name string, holes map[string]any) error {
 }
 
 // entry adds a kernel of the unit to the plan.
-func (u *unit) entry(name string, threads, shared int) int {
+func (u *unit) entry(k *templates.CUDAKernel, name string, threads, shared int) int {
 	p := &u.e.out.Plan
-	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared, Compute: u.compute})
+	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared, Early: k.Early, Compute: u.compute})
 	return len(p.Kernels) - 1
 }
 

@@ -86,19 +86,23 @@ func nvccPlaces() []string {
 	return append(out, "/usr/local/cuda/bin/nvcc")
 }
 
-// Gencode returns nvcc's flags for machine code of some GPUs and PTX of the oldest.
-// Architectures before sm_100 share one run of nvcc's front end for the oldest of them,
-// which dominates the time; no template needs features of the newer ones.
+// Gencode returns nvcc's flags for machine code of some GPUs and PTX of the oldest. GPUs
+// before sm_90a share one run of nvcc's front end for the oldest of them, which dominates
+// the time. The templates use features of sm_90a, and some sm_100 must not run.
 func Gencode(archs []string) (flags []string) {
-	var groups [2][]string
+	var groups [3][]string
 	for _, a := range GPUArchs {
-		if slices.Contains(archs, a.Name) {
-			n := 0
-			if a.Name == "sm_100" {
-				n = 1
-			}
-			groups[n] = append(groups[n], a.Name)
+		if !slices.Contains(archs, a.Name) {
+			continue
 		}
+		n := 0
+		switch a.Name {
+		case "sm_90a":
+			n = 1
+		case "sm_100":
+			n = 2
+		}
+		groups[n] = append(groups[n], a.Name)
 	}
 	for _, codes := range groups {
 		if len(codes) == 0 {

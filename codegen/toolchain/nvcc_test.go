@@ -68,12 +68,12 @@ func TestNoNVCC(t *testing.T) {
 	}
 }
 
-// TestGencode: GPUs before sm_100 share the oldest one's PTX, which newer GPUs
+// TestGencode: GPUs before sm_90a share the oldest one's PTX, which newer GPUs
 // than all get too; that of an "a" is for no other.
 func TestGencode(t *testing.T) {
 	for archs, want := range map[string]string{
-		"sm_80 sm_86 sm_89 sm_90a sm_100": "-gencode arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90a,compute_80] -gencode arch=compute_100,code=[sm_100]",
-		"sm_90a sm_86":                    "-gencode arch=compute_86,code=[sm_86,sm_90a,compute_86]",
+		"sm_80 sm_86 sm_89 sm_90a sm_100": "-gencode arch=compute_80,code=[sm_80,sm_86,sm_89,compute_80] -gencode arch=compute_90a,code=[sm_90a] -gencode arch=compute_100,code=[sm_100]",
+		"sm_90a sm_86":                    "-gencode arch=compute_86,code=[sm_86,compute_86] -gencode arch=compute_90a,code=[sm_90a]",
 		"sm_90a":                          "-gencode arch=compute_90a,code=[sm_90a]",
 		"sm_100":                          "-gencode arch=compute_100,code=[sm_100,compute_100]",
 		"sm_90a sm_100":                   "-gencode arch=compute_90a,code=[sm_90a] -gencode arch=compute_100,code=[sm_100]",

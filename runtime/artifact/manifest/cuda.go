@@ -46,6 +46,7 @@ type CUDAKernel struct {
 	Unit    string `json:"unit"`              // compilation unit of the images
 	Threads int    `json:"threads"`           // threads per block
 	Shared  int    `json:"shared"`            // bytes of dynamic shared memory
+	Early   bool   `json:"early"`             // may start before the kernels in front of it end (ifl_await_inputs)
 	Compute int    `json:"compute,omitempty"` // see CUDAImage
 }
 
@@ -118,6 +119,11 @@ type CUDADim struct {
 	// Splits: the dimension is the number of parts that the context is split into
 	// (flash decoding).
 	Splits bool `json:"splits,omitempty"`
+	// Parts, if not 0, makes the dimension the number of blocks that divide K: at most N,
+	// and with the other dimensions at most PerSM blocks per SM. Each stores this number
+	// of floats.
+	Parts int `json:"parts,omitempty"`
+	PerSM int `json:"per_sm,omitempty"`
 }
 
 // A CUDAAttention is the scratch memory of an attention.

@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-var allImpls = []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt"}
+var allImpls = []string{"gemv", "flat_gemm", "flat_gemm32", "flat_gemm64", "gemm", "cublaslt"}
 
 // hopper returns a GPU with the attributes of an H100.
 func hopper() *GPU {
@@ -26,7 +26,7 @@ func TestEstimate(t *testing.T) {
 	for _, dt := range []string{"f16", "bf16", "q8_b64", "q4_b64"} {
 		s := &manifest.Matmul{N: 12288, K: 4096, DType: dt, Impls: allImpls}
 		from := hopper().estimate(s, func(string) bool { return true })
-		if from[0] != 1 || from[5] < 16 || from[5] > 512 || from[2] < 2 && from[3] < 2 {
+		if from[0] != 1 || from[5] < 16 || from[5] > 512 || from[1] < 2 || from[2] < 2 {
 			t.Errorf("%s: from %v rows on", dt, from)
 		}
 		if without := hopper().estimate(s, func(impl string) bool { return impl != implCublas }); without[5] != -1 {
@@ -63,7 +63,7 @@ func TestChoice(t *testing.T) {
 		if slices.Contains(choice.table, 5) {
 			t.Errorf("cuBLASLt is chosen where there is none: %v", choice.row(0))
 		}
-		if c.profile != nil && (choice.of(0, 2) != 0 || choice.of(0, 39) != 2 || choice.of(0, 4000) != 4) {
+		if c.profile != nil && (choice.of(0, 2) != 0 || choice.of(0, 39) != 1 || choice.of(0, 4000) != 4) {
 			t.Errorf("the profile's rules became %s", dispatch.Describe(d.Plan.Matmuls[0], choice.row(0)))
 		}
 	}
@@ -104,7 +104,7 @@ func TestNeeds(t *testing.T) {
 func TestChoiceRefused(t *testing.T) {
 	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
 		Profile: &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f32", Rules: []dispatch.Rule{{Rows: 1, Impl: "avx"}}}}}}
-	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; matmul decode.w has gemv, gemv4`) {
+	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; matmul decode.w has gemv, flat_gemm`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -57,7 +57,7 @@ const (
 	fnModuleUnload
 	fnModuleGetFunction
 	fnFuncSetAttribute
-	fnLaunchKernel
+	fnLaunchKernelEx
 	fnGetErrorName
 	functions
 )
@@ -71,7 +71,7 @@ var names = [functions]string{
 	"cuStreamCreate", "cuStreamSynchronize", "cuStreamDestroy_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
 	"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy",
 	"cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime",
-	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernel", "cuGetErrorName",
+	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernelEx", "cuGetErrorName",
 }
 
 // Device attributes (CUdevice_attribute).
@@ -171,6 +171,7 @@ type GPU struct {
 	// Maximum clocks and the width of the memory bus; 0: unknown.
 	ClockKHz, MemoryKHz, BusBits int
 	ECC                          bool
+	Early                        bool // start kernels before those in front of them end, if the GPU can (programmatic dependent launch)
 
 	device  int32
 	context uintptr
@@ -185,7 +186,7 @@ func (d *Driver) OpenGPU(i int) (*GPU, error) {
 	if i < 0 || i >= int(n) {
 		return nil, fmt.Errorf("no CUDA device %d: the driver reports %d devices", i, n)
 	}
-	g := &GPU{Driver: d}
+	g := &GPU{Driver: d, Early: os.Getenv("IFLOWC_CUDA_EARLY") != "0"}
 	if err := d.call(fnDeviceGet, uintptr(unsafe.Pointer(&g.device)), uintptr(i)); err != nil {
 		return nil, err
 	}

@@ -16,9 +16,10 @@ type roof struct {
 	bytes  float64 // memory bandwidth, bytes/s
 	cached float64 // L2 bandwidth, bytes/s
 	l2     float64 // L2 size, bytes
-	lanes  float64 // scalar operations/s
+	issue  float64 // instructions of warps/s
 	tensor float64 // 16-bit tensor core multiply-adds/s with mma.sync
 	sms    float64 // multiprocessors
+	blas   float64 // the same with the instructions that cuBLASLt uses
 }
 
 // roof computes the peak rates from clocks, bus width and multiprocessors. For unknown
@@ -31,21 +32,37 @@ func (g *GPU) roof() roof {
 		return float64(otherwise)
 	}
 	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
-	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), lanes: 64 * clocks, tensor: 512 * clocks, sms: float64(max(g.Processors, 1))}
+	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), issue: 4 * clocks, tensor: 512 * clocks, sms: float64(max(g.Processors, 1))}
 	if g.Compute == 80 || g.Compute >= 90 { // other GPUs have half the tensor core throughput
 		r.tensor *= 2
+	}
+	if r.blas = r.tensor; g.Compute >= 90 { // wgmma, tcgen05
+		r.blas *= 2
 	}
 	r.cached = 3 * r.bytes
 	return r
 }
 
-// Estimated fraction of the tensor core peak that each implementation reaches.
-// flat_gemm reads its input rows from memory again for each panel.
+// Estimated fraction of the peak that each implementation reaches: of the issue slots,
+// and of the tensor cores.
 const (
-	shareFlat   = 0.25
+	shareIssue  = 0.75
 	shareGemm   = 0.6
 	shareCublas = 0.9
 )
+
+// instructions are the instructions of a warp per 16 rows and 64 columns of weights, as
+// nvcc compiles the main loops for sm_90a: of q4_b64, and of 16-bit floats.
+var instructions = map[string]struct {
+	rows           int // activation rows that share one reading of the weights
+	block, float16 float64
+}{
+	"gemv":        {1, 28, 76},
+	"gemv4":       {4, 72, 186},
+	"flat_gemm":   {16, 88, 60},
+	"flat_gemm32": {32, 143, 90},
+	"flat_gemm64": {64, 242, 160},
+}
 
 // launchTime is the cost of one more kernel inside a graph, in seconds.
 const launchTime = 2e-6
@@ -85,30 +102,23 @@ func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 		return math.Inf(1)
 	}
 	bytes := weights * float64(dt.BlockBytes()) / float64(dt.Block())
-	mul, unpack := 1.0, 0.5 // scalar operations per weight and row, and per weight
-	mma := 2.0              // 16-bit multiply-adds per weight and row: unquantized weights are split into two numbers
-	if dt.IsBlock() {
-		mul, unpack, mma = 0.25, 0.75, 0.5
-	}
-	// Each pass reads all weights; after the first pass they may be in L2.
-	passes := func(per int, lanes, tensor float64) float64 {
-		n := float64((rows + per - 1) / per)
-		again := r.bytes
-		if bytes < r.l2/2 {
+	if p, ok := instructions[impl]; ok {
+		issued, mma := p.float16, 2.0 // 16-bit multiply-adds per weight and row: activations are split into two numbers
+		if dt.IsBlock() {
+			issued, mma = p.block, 0.5
+		}
+		n, again := float64((rows+p.rows-1)/p.rows), r.bytes
+		if bytes < r.l2/2 { // after the first pass
 			again = r.cached
 		}
-		read := bytes/r.bytes + (n-1)*bytes/again
-		return max(read, n*weights*lanes/r.lanes, n*weights*tensor/(shareFlat*r.tensor))
-	}
-	switch impl {
-	case "gemv":
-		return passes(1, unpack+mul, 0)
-	case "gemv4":
-		return launchTime + passes(4, unpack+4*mul, 0)
-	case "flat_gemm":
-		return launchTime + passes(8, unpack, 8*mma)
-	case "flat_gemm32":
-		return launchTime + passes(32, unpack, 32*mma)
+		t := max(bytes/r.bytes+(n-1)*bytes/again, n*issued*weights/1024/(shareIssue*r.issue))
+		if p.rows > 4 {
+			t = max(t, n*float64(p.rows)*weights*mma/(shareGemm*r.tensor))
+		}
+		if impl != "gemv" {
+			t += launchTime // of the kernel that packs the rows
+		}
+		return t
 	}
 	up := func(n, tile int) float64 { return float64((n + tile - 1) / tile) }
 	if impl == implGemm { // whole waves of blocks, each a tile of both factors
@@ -117,5 +127,5 @@ func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 		return 3*launchTime + max(bytes/r.bytes, macs/(shareGemm*r.tensor))
 	}
 	macs := weights * up(rows, manifest.GemmTile) * manifest.GemmTile
-	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + macs/(shareCublas*r.tensor)
+	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + macs/(shareCublas*r.blas)
 }

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"unsafe"
 
@@ -24,6 +25,7 @@ type kernel struct {
 	handle  uintptr
 	threads int
 	shared  int
+	early   bool // may start before the kernels in front of it end
 }
 
 // loadKernels loads the images and looks up every kernel of the plan in the image of
@@ -93,7 +95,7 @@ func (g *GPU) loadImage(data string) (module uintptr, err error) {
 }
 
 func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
-	out := kernel{threads: k.Threads, shared: k.Shared}
+	out := kernel{threads: k.Threads, shared: k.Shared, early: k.Early && g.Early && g.Compute >= 90}
 	name := append([]byte(k.Name), 0)
 	if err := g.call(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.handle)), module, uintptr(unsafe.Pointer(&name[0]))); err != nil {
 		return out, fmt.Errorf("kernel %s: %w; compile the model again", k.Name, err)
@@ -111,6 +113,27 @@ func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
 
 // launch enqueues a kernel; args are pointers to its arguments.
 func (g *GPU) launch(k kernel, grid [3]int, s stream, args ...unsafe.Pointer) error {
-	return g.call(fnLaunchKernel, k.handle, uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(k.threads), 1, 1,
-		uintptr(k.shared), uintptr(s), uintptr(unsafe.Pointer(&args[0])), 0)
+	l := launchConfig{grid: [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}, block: [3]uint32{uint32(k.threads), 1, 1}, shared: uint32(k.shared), stream: s}
+	if k.early {
+		const programmaticStreamSerialization = 6
+		l.attributes, l.count = &launchAttribute{id: programmaticStreamSerialization, value: [16]uint32{1}}, 1
+	}
+	err := g.call(fnLaunchKernelEx, uintptr(unsafe.Pointer(&l)), k.handle, uintptr(unsafe.Pointer(&args[0])), 0)
+	runtime.KeepAlive(l.attributes)
+	return err
+}
+
+// launchConfig mirrors CUlaunchConfig, and launchAttribute CUlaunchAttribute.
+type launchConfig struct {
+	grid, block [3]uint32
+	shared      uint32
+	stream      stream
+	attributes  *launchAttribute
+	count       uint32
+}
+
+type launchAttribute struct {
+	id    uint32
+	_     uint32
+	value [16]uint32
 }

@@ -16,7 +16,8 @@ const maxSlots = 240
 type contextHeader struct {
 	weights, tables, state, hostState     pointer
 	stateSplit                            int64
-	act, attention, experts, zeros        pointer
+	act, partial, arrived                 pointer
+	attention, experts, zeros             pointer
 	parts                                 pointer
 	partBytes                             int64
 	wide, panels, product, factor         pointer
@@ -55,8 +56,9 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	h := &m.memory.header
 	*h = contextHeader{
 		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "KV cache"), stateSplit: state,
-		act: take(s.act, "packed activations"), attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
-		experts: take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
+		act: take(s.act, "packed activations"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
+		attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
+		experts:   take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
 		parts: take(s.parts, "parts of the tensor-parallel group"), partBytes: s.part,
 		wide: take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
 		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
@@ -81,7 +83,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	for _, r := range []struct {
 		p pointer
 		n int64
-	}{{h.state, state}, {h.attention - pointer(s.counters), s.counters}, {h.zeros, s.zeros}} {
+	}{{h.state, state}, {h.attention - pointer(s.counters), s.counters}, {h.arrived, s.arrived}, {h.zeros, s.zeros}} {
 		if r.n > 0 {
 			if err := m.GPU.clear(r.p, r.n, m.stream); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 type sizes struct {
 	act, attention, experts, zeros int64
 	counters                       int64 // of attention; they precede its partial results
+	partial, arrived               int64 // of matmuls whose blocks divide K
 	part, comm                     int64 // one rank's part of an exchange in the tensor-parallel group; the largest send or receive
 	parts                          int64 // the parts of all ranks of the group
 	slots                          []int64
@@ -21,7 +22,7 @@ type sizes struct {
 
 // step returns the bytes for the values of a step and the kernels' scratch memory.
 func (s *sizes) step() int64 {
-	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.gemm.bytes()
+	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.partial + s.arrived + s.gemm.bytes()
 	for _, slot := range s.slots {
 		n += slot
 	}
@@ -30,7 +31,7 @@ func (s *sizes) step() int64 {
 
 func (d *Device) sizes(cfg *device.Config) sizes {
 	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
-	rows := int64(max(cfg.MaxTokens, cfg.MaxOutRows))
+	rows, blocks, processors := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks(), d.GPU.Processors
 	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
@@ -38,7 +39,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	for _, a := range d.Plan.Attention {
 		// Partial results exist only with several splits, and the number of blocks
 		// limits them.
-		parts := int64(max(d.attentionBlocks(), a.Blocks)) * int64(a.Floats) * 4
+		parts := int64(max(blocks, a.Blocks)) * int64(a.Floats) * 4
 		s.counters = max(s.counters, round64(int64(cfg.MaxTokens)*int64(a.Counters)*4))
 		s.attention = max(s.attention, parts)
 	}
@@ -46,6 +47,12 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	s.parts = int64(d.Plan.TPSize) * s.part
 	for _, list := range d.Plan.Graphs {
 		s.comm = max(s.comm, rows*int64(widest(list))*4)
+		for l := range launches(list) {
+			if d := l.Grid[2]; d.Parts > 0 && d.N > 1 { // several parts only if all blocks are resident
+				s.partial = max(s.partial, int64(d.PerSM*processors)*int64(d.Parts)*4)
+				s.arrived = int64(blocks) * 4
+			}
+		}
 		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })
 	}
 	for _, e := range d.Plan.Experts {

@@ -226,8 +226,11 @@ func (s shape) rowsOf(role string) int {
 // grid returns the grid of a launch.
 func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 	for i, d := range l.Grid {
-		if g[i] = s.blocks(d); d.Splits {
+		switch g[i] = s.blocks(d); {
+		case d.Splits:
 			g[i] = m.splits(g[i], s.context)
+		case d.Parts > 0:
+			g[i] = m.parts(g[0]*g[1], d)
 		}
 	}
 	return g

@@ -268,19 +268,32 @@ API Result cuFuncSetAttribute(Function *f, int attribute, int value) {
     f->shared = value; // dynamic shared memory
   return OK;
 }
-API Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                          unsigned shared, Stream *s, void **params, void **) {
-  MAY_FAIL("cuLaunchKernel");
-  if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || !(bx * by * bz) || bx * by * bz > 1024 || (int)shared > f->shared)
+struct LaunchAttribute {
+  unsigned id, pad, value[16];
+};
+struct LaunchConfig {
+  dim3 grid, block;
+  unsigned shared;
+  Stream *stream;
+  const LaunchAttribute *attributes;
+  unsigned count;
+};
+API Result cuLaunchKernelEx(const LaunchConfig *l, Function *f, void **params, void **) {
+  MAY_FAIL("cuLaunchKernelEx");
+  const dim3 g = l->grid, b = l->block;
+  if (!g.x || !g.y || !g.z || g.y > 65535 || g.z > 65535 || !(b.x * b.y * b.z) || b.x * b.y * b.z > 1024 || (int)l->shared > f->shared)
     return INVALID;
+  for (unsigned i = 0; i < l->count; i++)
+    if (l->attributes[i].id != 6 || l->attributes[i].value[0] > 1) // programmatic stream serialization
+      return INVALID;
   std::vector<std::vector<char>> args;
   for (int i = 0, n; (n = f->size(i)) >= 0; i++)
     args.emplace_back((char *)params[i], (char *)params[i] + n);
-  return put(s, [=]() mutable {
+  return put(l->stream, [=, shared = l->shared]() mutable {
     std::vector<void *> at;
     for (auto &a : args)
       at.push_back(a.data());
-    f->run({gx, gy, gz}, {bx, by, bz}, shared, at.data());
+    f->run(g, b, shared, at.data());
   });
 }
 

@@ -191,15 +191,7 @@ IFL_DEVICE float ifl_attn_factor(const ifl_attention &a, int head, float m, floa
 
 /* Called after a block has stored its part. Reports whether it is the last block of counter i, and then resets the counter. */
 IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0)
-    *last = atomicInc(reinterpret_cast<unsigned *>(a.scratch) - 1 - i, gridDim.z - 1) == gridDim.z - 1;
-  __syncthreads();
-  if (!*last)
-    return false;
-  __threadfence();
-  return true;
+  return ifl_last_block(reinterpret_cast<unsigned *>(a.scratch) - 1 - i, gridDim.z, last);
 }
 
 /* Normalizes and writes the token's heads. */

@@ -18,6 +18,8 @@ struct ifl_ctx {
   uint8_t *state, *host_state; /* the KV cache at offsets below state_split in device memory, from there on in host memory */
   int64_t state_split;
   uint8_t *act;         /* packed rows of the current matmul */
+  float *partial;       /* tiles of matmuls whose blocks divide K, and a counter for each tile */
+  unsigned *arrived;
   uint8_t *attention;   /* partial results of splits, and their counters */
   uint8_t *experts;     /* rows sorted by expert, and their hidden rows */
   const int32_t *zeros; /* [max_tokens] */
@@ -108,6 +110,20 @@ IFL_DEVICE void ifl_first_of(const ifl_block &g, float &top, int &at) {
   at = w.lane < g.lanes / 32 ? (int)g.red[16 + w.lane] : 0;
   ifl_first_of(w, top, at);
   __syncthreads();
+}
+
+/* Called by all threads of a block after it has stored its part of a sum that several blocks compute. Reports whether it is
+ * the last of `blocks` blocks that share a counter, and then resets the counter; flag is a word of shared memory. */
+IFL_DEVICE bool ifl_last_block(unsigned *counter, unsigned blocks, int *flag) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    *flag = atomicInc(counter, blocks - 1) == blocks - 1;
+  __syncthreads();
+  if (!*flag)
+    return false;
+  __threadfence();
+  return true;
 }
 
 /* The functions of the expressions of elementwise ops (ir/ops). */

@@ -69,7 +69,8 @@ IFL_DEVICE void ifl_expert_list(const ifl_pairs &m, const float *route, int64_t 
 template <class P, int NT>
 IFL_DEVICE void ifl_expert_product(const uint8_t *w, int k, int panels, const ifl_rows_in &x, const float *bias, float *red,
                                    float *y, int ldy) {
-  ifl_gemv<P, NT>(w, k, panels, x, red, y, ldy);
+  ifl_gemv<P, NT>(w, k, panels).run(x, red, y, ldy);
+  ifl_add_more<P>(w, k, panels, x, y, ldy);
   if (bias)
     for (int i = threadIdx.x; i < x.rows * panels * 16; i += blockDim.x)
       y[i / (panels * 16) * ldy + i % (panels * 16)] += bias[i % (panels * 16)];

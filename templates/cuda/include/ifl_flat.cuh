@@ -1,112 +1,255 @@
-/* Matmuls of a few rows on tensor cores (FlashDecoding++ §5, ImplB). Weights are the M operand and activation rows, in tiles
- * of 8, the N operand. Each warp computes a panel of 16 rows over a part of K. It loads its weights with cp.async, 16 bytes
- * at a time, into its own ring in shared memory, so that it never waits for other warps. Each weight fragment is used for
- * all rows of the block. The parts of K are added in order. */
+/* Matmuls of a few rows on tensor cores (FlashDecoding++ §5, ImplB). Weights are the M operand of mma.sync, 16 rows per warp,
+ * and activation rows the N operand, in NB tiles of 8. Weights of block types go from memory straight into the registers of the
+ * fragments; 16-bit floats pass through a cp.async ring of the warp. The warps of a block share columns: a chunk of them, of all
+ * rows, is in shared memory while the next one is being loaded. gridDim.z blocks may divide K. */
 #pragma once
 #include "ifl_gemv.cuh"
 
-#define IFL_STAGES 3 /* pieces of weights in flight per warp */
+#define IFL_STAGES 5 /* pieces of weights per warp in the ring: four in flight, 4 KB */
 
-/* Loads the first `bytes` of a piece into shared memory and zeroes the rest of its `size`. Both are multiples of 16. */
-IFL_DEVICE void ifl_fetch(uint8_t *to, const uint8_t *from, int bytes, int size) {
-  for (int i = (threadIdx.x & 31) * 16; i < size; i += 512) {
-    if (i < bytes)
-      ifl_cp_async16(to + i, from + i);
-    else
-      *reinterpret_cast<uint4 *>(to + i) = make_uint4(0, 0, 0, 0);
-  }
-}
+/* A step reads the codes of a pair of rows: 8 bytes of a stored vector. */
+struct ifl_pairs_in_registers {
+  const uint2 *at;
+  __device__ __forceinline__ ifl_pairs_in_registers operator+(int bytes) const { return {at + bytes / 64}; }
+};
+IFL_DEVICE ifl_codes ifl_load_codes(ifl_pairs_in_registers p) { return {{p.at->x, p.at->y, 0, 0}}; }
 
-/* Block types: a piece is a tile-block. Its codes are unpacked to one per byte. Dot products are exact in int32, and each
- * block's sum is scaled in float. Activations are packed as ifl_a8<F::BLOCK, O>. */
-template <class F, int O> struct ifl_flat_block {
-  static constexpr bool PACKED = F::QUADS > 1 || F::VECTORS > 1;
-  static constexpr int PIECE = F::BLOCK, BYTES = F::STRIDE, EXTRA = PACKED ? 16 * F::BLOCK : 0;
-  static constexpr int WARP = IFL_STAGES * BYTES + EXTRA; /* bytes of shared memory per warp */
+/* Block types. Activations are packed as ifl_a8<F::BLOCK, O>. K is permuted within a tile-block, which does not change exact
+ * integer sums: thread t of the four that share a row of a fragment takes code vectors SHARE·t … SHARE·t+SHARE−1. Dot products
+ * are exact in int32, and each tile-block's sum is scaled in float. */
+template <class F, int O, int NB> struct ifl_flat_block {
+  static constexpr bool MORE = O > 0;
+  static constexpr int NT = 8 * NB, COLUMNS = 512; /* of a chunk */
+  static constexpr int TILES = COLUMNS / F::BLOCK;                      /* tile-blocks of a chunk */
+  static constexpr int PITCH = COLUMNS + 64, ROWS = NT + 2;             /* bytes per row of codes, floats per tile-block: few bank conflicts */
+  static constexpr int BUFFER = NT * PITCH + 2 * TILES * ROWS * 4, WARP = 0; /* bytes of a chunk; of a warp */
+  static constexpr int SHARE = F::BLOCK / 16;                            /* code vectors per thread and tile-block */
+  static constexpr int OWNERS = F::QUADS > SHARE ? F::QUADS / SHARE : 1; /* threads that decode the same unit */
+  static constexpr int LOADS = OWNERS > 1 ? F::VECTORS : SHARE / F::QUADS * F::VECTORS; /* per thread and tile-block */
+  static constexpr int WORDS = 2 * LOADS + (F::SIGNED ? 1 : 2);
+  static constexpr int RING = ifl_divisor(TILES, (NB > 4 ? 24 : 48) / WORDS); /* tile-blocks in flight per thread */
+  uint2 code[RING * LOADS];
+  uint32_t scale[RING], base[RING];
+  const uint8_t *w; /* the thread's pair of rows */
+  int total;        /* tile-blocks of the panel */
+
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
-  static __device__ __forceinline__ int valid(int) { return BYTES; }
   static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
     return ifl_outlier_sum<F, O>(panel, k, r, x);
   }
 
-  /* f[j][i]: row 8·j + 2·(lane%4) + i%2 of the activations, row 2·(lane/4) + i/2 of the panel. */
-  template <int NB>
-  static __device__ inline void multiply(const uint8_t *tile, uint8_t *extra, int b, int k, const ifl_rows_in &x,
-                                         float (&f)[NB][4]) {
+  __device__ __forceinline__ void load(int slot, int b, bool wanted) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const uint8_t *codes = tile;
-    if (PACKED) {
-      for (int u = lane >> 2; u < F::UNITS; u += 8)
-        F::decode_shared(tile + 64 * F::VECTORS * u + 16 * t, [&](int j, ifl_codes c) {
-          *reinterpret_cast<uint4 *>(extra + 64 * (u * F::QUADS + j) + 16 * t) = make_uint4(c.x[0], c.x[1], c.x[2], c.x[3]);
-        });
-      __syncwarp();
-      codes = extra;
-    }
-    int acc[NB][4] = {};
+    const uint8_t *tile = w + (uint32_t)ifl_min_int(b, total - 1) * F::STRIDE;
+    constexpr int VECTORS = 64 * LOADS; /* bytes between the first vectors of two threads, or of two groups of owners */
 #pragma unroll
-    for (int s = 0; s < F::BLOCK / 32; s++) {
-      const uint2 lo = *reinterpret_cast<const uint2 *>(codes + 64 * (8 * s + t) + 8 * g),
-                  hi = *reinterpret_cast<const uint2 *>(codes + 64 * (8 * s + 4 + t) + 8 * g);
-      const uint32_t flip = F::SIGNED ? 0x80808080u : 0u, a[4] = {lo.x ^ flip, lo.y ^ flip, hi.x ^ flip, hi.y ^ flip};
+    for (int i = 0; i < LOADS; i++)
+      ifl_load_stream_if(code[slot * LOADS + i], tile + t / OWNERS * VECTORS + 64 * i, wanted);
+    ifl_load_stream_if(scale[slot], tile + F::CODES - 4 * g, wanted); /* 4 bytes per pair, not 8 */
+    if (!F::SIGNED)
+      ifl_load_stream_if(base[slot], tile + F::CODES + 32 - 4 * g, wanted);
+  }
+  __device__ __forceinline__ void open(const uint8_t *panel, int k, int chunk, uint8_t *) {
+    w = panel + 8 * ((threadIdx.x & 31) >> 2), total = ifl_blocks(k, F::BLOCK);
+#pragma unroll
+    for (int j = 0; j < RING; j++)
+      load(j, chunk * TILES + j, true);
+  }
+
+  /* The thread's code vectors of a tile-block, of rows 2g and 2g+1. */
+  __device__ __forceinline__ void decode(int slot, uint2 (&v)[SHARE]) const {
+    const int t = threadIdx.x & 3;
+#pragma unroll
+    for (int u = 0; u < LOADS / F::VECTORS; u++)
+      F::decode(ifl_pairs_in_registers{&code[slot * LOADS + u * F::VECTORS]}, [&](int j, ifl_codes c) {
+        if (OWNERS == 1)
+          v[u * F::QUADS + j] = make_uint2(c.x[0], c.x[1]);
+        else if (j / SHARE == t % OWNERS)
+          v[j % SHARE] = make_uint2(c.x[0], c.x[1]);
+      });
+  }
+
+  /* f[j][i] += the product over chunk `chunk`: row 8·j + 2·(lane%4) + i%2 of the activations, row 2·(lane/4) + i/2 of the
+   * panel. Tile-blocks beyond the last meet activations of 0. */
+  __device__ __forceinline__ void multiply(int chunk, bool last, const uint8_t *x, float (&f)[NB][4]) {
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+    const uint8_t *codes = x + g * PITCH + 4 * SHARE * t;
+    const float *scales = reinterpret_cast<const float *>(x + NT * PITCH) + 2 * t;
+#pragma unroll RING
+    for (int b = 0; b < TILES; b++) {
+      const int slot = b % RING;
+      uint2 v[SHARE];
+      decode(slot, v);
+      const float s[2] = {ifl_half_bits(scale[slot] & 0xffff), ifl_half_bits(scale[slot] >> 16)};
+      const float o[2] = {F::SIGNED ? 0.0f : ifl_half_bits(base[slot] & 0xffff), F::SIGNED ? 0.0f : ifl_half_bits(base[slot] >> 16)};
+      load(slot, chunk * TILES + b + RING, b + RING < TILES || !last);
 #pragma unroll
       for (int j = 0; j < NB; j++) {
-        const uint32_t *row = reinterpret_cast<const uint32_t *>(x.row(8 * j + g)) + b * (F::BLOCK / 4) + 8 * s;
-        const uint32_t v[2] = {row[t], row[4 + t]};
-        if (F::SIGNED)
-          ifl_mma_m16n8k32_s8(acc[j], a, v);
-        else
-          ifl_mma_m16n8k32_u8s8(acc[j], a, v);
+        uint32_t words[4];
+        const uint8_t *p = codes + 8 * j * PITCH + b * F::BLOCK;
+        if constexpr (SHARE == 4) {
+          const uint4 q = *reinterpret_cast<const uint4 *>(p);
+          words[0] = q.x, words[1] = q.y, words[2] = q.z, words[3] = q.w;
+        } else {
+          const uint2 q = *reinterpret_cast<const uint2 *>(p);
+          words[0] = q.x, words[1] = q.y;
+        }
+        int acc[4] = {};
+#pragma unroll
+        for (int i = 0; i < SHARE / 2; i++) {
+          const uint32_t flip = F::SIGNED ? 0x80808080u : 0u, n[2] = {words[2 * i], words[2 * i + 1]};
+          const uint32_t a[4] = {v[2 * i].x ^ flip, v[2 * i].y ^ flip, v[2 * i + 1].x ^ flip, v[2 * i + 1].y ^ flip};
+          if (F::SIGNED)
+            ifl_mma_m16n8k32_s8(acc, a, n);
+          else
+            ifl_mma_m16n8k32_u8s8(acc, a, n);
+        }
+        const float2 xs = *reinterpret_cast<const float2 *>(scales + b * ROWS + 8 * j);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+          f[j][i] = fmaf((float)acc[i] * s[i >> 1], i & 1 ? xs.y : xs.x, f[j][i]);
+        if (!F::SIGNED) {
+          const float2 xm = *reinterpret_cast<const float2 *>(scales + (TILES + b) * ROWS + 8 * j);
+#pragma unroll
+          for (int i = 0; i < 4; i++)
+            f[j][i] = fmaf(o[i >> 1], i & 1 ? xm.y : xm.x, f[j][i]);
+        }
       }
     }
-    const uint32_t s2 = *reinterpret_cast<const uint32_t *>(tile + F::CODES + 4 * g);
-    const uint32_t o2 = F::SIGNED ? 0 : *reinterpret_cast<const uint32_t *>(tile + F::CODES + 32 + 4 * g);
-    const float scale[2] = {ifl_half_bits(s2 & 0xffff), ifl_half_bits(s2 >> 16)},
-                base[2] = {ifl_half_bits(o2 & 0xffff), ifl_half_bits(o2 >> 16)};
-    const int64_t scale_at = ifl_a8_scale_at(k, F::BLOCK), sum_at = ifl_a8_sum_at(k, F::BLOCK);
-#pragma unroll
-    for (int j = 0; j < NB; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        const uint8_t *row = x.row(8 * j + 2 * t + (i & 1));
-        f[j][i] = fmaf((float)acc[j][i] * scale[i >> 1], reinterpret_cast<const float *>(row + scale_at)[b], f[j][i]);
-        if (!F::SIGNED)
-          f[j][i] = fmaf(base[i >> 1], reinterpret_cast<const float *>(row + sum_at)[b], f[j][i]);
-      }
   }
   static __device__ __forceinline__ int panel_row(int g, int i) { return 2 * g + (i >> 1); }
+
+  /* Copies a chunk of the rows to shared memory: the codes by cp.async; by tile-block and row, the scales and the scales times
+   * the sums of codes, which wait in registers. */
+  struct rows {
+    static constexpr int THREADS = 32 * IFL_WARPS, PIECES = NT * COLUMNS / 16 / THREADS, NUMBERS = 2 * NT * TILES;
+    float v[(NUMBERS + THREADS - 1) / THREADS];
+    __device__ __forceinline__ void fetch(const ifl_rows_in &x, int k, int chunk, uint8_t *to) {
+      constexpr int STEP = THREADS / (COLUMNS / 16); /* rows between two pieces of a thread */
+      const int from = chunk * TILES, have = ifl_blocks(k, F::BLOCK) - from;
+      const int row = threadIdx.x / (COLUMNS / 16), c = threadIdx.x % (COLUMNS / 16) * 16;
+      const uint8_t *codes = x.at + row * x.stride + from * F::BLOCK + c;
+      to += row * PITCH + c;
+#pragma unroll
+      for (int i = 0; i < PIECES; i++)
+        if (row + i * STEP < x.rows && c < have * F::BLOCK)
+          ifl_cp_async16(to + i * STEP * PITCH, codes + i * STEP * x.stride);
+        else
+          *reinterpret_cast<uint4 *>(to + i * STEP * PITCH) = make_uint4(0, 0, 0, 0);
+      ifl_cp_async_commit();
+#pragma unroll
+      for (int i = 0; i * THREADS < NUMBERS; i++) {
+        const int at = i * THREADS + threadIdx.x, b = at % TILES, t = at / TILES % NT;
+        const int64_t list = at < NT * TILES ? ifl_a8_scale_at(k, F::BLOCK) : ifl_a8_sum_at(k, F::BLOCK);
+        v[i] = b < have && t < x.rows ? *reinterpret_cast<const float *>(x.at + t * x.stride + list + 4 * (from + b)) : 0.0f;
+      }
+    }
+    __device__ __forceinline__ void store(uint8_t *to) {
+      float *numbers = reinterpret_cast<float *>(to + NT * PITCH);
+#pragma unroll
+      for (int i = 0; i * THREADS < NUMBERS; i++) {
+        const int at = i * THREADS + threadIdx.x, b = at % TILES, t = at / TILES % NT;
+        if (NUMBERS % THREADS == 0 || at < NUMBERS)
+          numbers[(at / (NT * TILES) * TILES + b) * ROWS + t] = v[i];
+      }
+      ifl_cp_async_wait<0>();
+    }
+  };
 };
 
-/* 16-bit floats: a piece is 32 columns. An activation is split into the sum of two numbers of the weights' type, to keep its
- * precision. It saturates at the type's largest number. */
-template <class E> struct ifl_flat_float {
-  static constexpr int PIECE = 32, BYTES = 32 * 16 * 2, EXTRA = 0, WARP = IFL_STAGES * BYTES;
+/* 16-bit floats. An activation is split into the sum of two numbers of the weights' type, to keep its precision. It saturates
+ * at the type's largest number. K is permuted within 16 columns, so that a thread reads its numbers of both halves at once. */
+template <class E, int NB> struct ifl_flat_float {
+  static constexpr bool MORE = false;
+  static constexpr int NT = 8 * NB, COLUMNS = NB > 4 ? 64 : 128;
+  static constexpr int PITCH = 4 * COLUMNS + 64, BUFFER = NT * PITCH; /* a column is two numbers; as above */
+  static constexpr int PIECE = 32, BYTES = PIECE * 32, WARP = IFL_STAGES * BYTES;
+  const uint8_t *w; /* the thread's 16 bytes of 16 columns */
+  uint8_t *ring;
+  int k, column; /* column of the thread's 16 bytes of the next piece */
+  int slot;      /* of the piece that is multiplied next */
+
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 32; }
-  static __device__ __forceinline__ int valid(int columns) { return columns < PIECE ? columns * 32 : BYTES; }
   static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
 
-  template <int NB>
-  static __device__ inline void multiply(const uint8_t *tile, uint8_t *, int b, int k, const ifl_rows_in &x, float (&f)[NB][4]) {
-    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  /* Loads the next piece. Always commits a group, so that groups count pieces. The 16 bytes that a thread loads are those
+   * whose place in the ring is the one that it gives to ldmatrix, so neither has bank conflicts. */
+  __device__ __forceinline__ void load(int to) {
 #pragma unroll
-    for (int s = 0; s < 2; s++) {
-      uint32_t a[4]; /* the tile is [k][16 rows]: load the transposed fragment */
-      ifl_ldmatrix_x4_trans(a, tile + (16 * s + (lane & 7) + (lane >> 4) * 8) * 32 + (lane >> 3 & 1) * 16);
+    for (int s = 0; s < 2; s++)
+      if (column + 16 * s < k)
+        ifl_cp_async16(ring + to * BYTES + 512 * s, w + 512 * s);
+      else
+        *reinterpret_cast<uint4 *>(ring + to * BYTES + 512 * s) = make_uint4(0, 0, 0, 0);
+    ifl_cp_async_commit();
+    w += BYTES, column += PIECE;
+  }
+  __device__ __forceinline__ void open(const uint8_t *panel, int columns, int chunk, uint8_t *mine) {
+    const int lane = threadIdx.x & 31;
+    column = chunk * COLUMNS + (lane & 1) + (lane >> 4) * 2 + (lane >> 1 & 3) * 4;
+    w = panel + (int64_t)column * 32 + (lane >> 3 & 1) * 16, ring = mine + 16 * lane, k = columns, slot = 0;
 #pragma unroll
-      for (int j = 0; j < NB; j++) {
-        const float *row = reinterpret_cast<const float *>(x.row(8 * j + g));
-        uint32_t hi[2], lo[2];
+    for (int i = 0; i < IFL_STAGES - 1; i++)
+      load(i);
+  }
+  __device__ __forceinline__ void multiply(int, bool, const uint8_t *x, float (&f)[NB][4]) {
+    const int lane = threadIdx.x & 31;
+    const uint8_t *row = x + (lane >> 2) * PITCH + 16 * (lane & 3);
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int at = b * PIECE + 16 * s + 8 * h + 2 * t;
-          E::split(at < k ? row[at] : 0.0f, at + 1 < k ? row[at + 1] : 0.0f, hi[h], lo[h]);
+    for (int p = 0; p < COLUMNS / PIECE; p++) {
+      ifl_cp_async_wait<IFL_STAGES - 2>();
+      __syncwarp(); /* the piece is complete, and all threads have finished the previous one */
+      load(slot == 0 ? IFL_STAGES - 1 : slot - 1);
+#pragma unroll
+      for (int s = 0; s < 2; s++) {
+        uint32_t a[4]; /* the tile is [k][16 rows]: load the transposed fragment */
+        ifl_ldmatrix_x4_trans(a, ring + slot * BYTES + 512 * s);
+#pragma unroll
+        for (int j = 0; j < NB; j++) {
+          const uint4 v = *reinterpret_cast<const uint4 *>(row + 8 * j * PITCH + 64 * (2 * p + s));
+          const uint32_t hi[2] = {v.x, v.y}, lo[2] = {v.z, v.w};
+          E::mma(f[j], a, hi);
+          E::mma(f[j], a, lo);
         }
-        E::mma(f[j], a, hi);
-        E::mma(f[j], a, lo);
       }
+      slot = slot == IFL_STAGES - 1 ? 0 : slot + 1;
     }
   }
   static __device__ __forceinline__ int panel_row(int g, int i) { return g + (i >> 1) * 8; }
+
+  /* Splits a chunk of the rows: of four columns, the high numbers and then the low ones. They wait in registers until the buffer
+   * is free. */
+  struct rows {
+    static constexpr int STEP = 32 * IFL_WARPS / (COLUMNS / 4), FOURS = NT / STEP; /* rows between two fours of a thread; fours */
+    float4 v[FOURS];
+    static __device__ __forceinline__ int row() { return threadIdx.x / (COLUMNS / 4); }
+    static __device__ __forceinline__ int column() { return threadIdx.x % (COLUMNS / 4) * 4; }
+    __device__ __forceinline__ void fetch(const ifl_rows_in &x, int k, int chunk, uint8_t *) {
+      const int c = chunk * COLUMNS + column();
+      const float *from = reinterpret_cast<const float *>(x.at + row() * x.stride) + c;
+#pragma unroll
+      for (int i = 0; i < FOURS; i++, from += STEP * (x.stride / 4)) {
+        const bool in = row() + i * STEP < x.rows;
+        v[i] = make_float4(0, 0, 0, 0);
+        if (k % 4 == 0) {
+          if (in && c < k)
+            v[i] = *reinterpret_cast<const float4 *>(from);
+        } else if (in) {
+          v[i].x = c < k ? from[0] : 0, v[i].y = c + 1 < k ? from[1] : 0, v[i].z = c + 2 < k ? from[2] : 0, v[i].w = c + 3 < k ? from[3] : 0;
+        }
+      }
+    }
+    __device__ __forceinline__ void store(uint8_t *to) {
+      to += row() * PITCH + column() * 4;
+#pragma unroll
+      for (int i = 0; i < FOURS; i++) {
+        uint4 q;
+        E::split(v[i].x, v[i].y, q.x, q.z);
+        E::split(v[i].z, v[i].w, q.y, q.w);
+        *reinterpret_cast<uint4 *>(to + i * STEP * PITCH) = q;
+      }
+    }
+  };
 };
 
 struct ifl_flat_f16 {
@@ -131,40 +274,56 @@ struct ifl_flat_bf16 {
   }
 };
 
-/* As ifl_gemv for up to 8·NB rows; ring holds IFL_WARPS·P::WARP bytes, aligned to 16, and red as there with NT = 8·NB. */
-template <class P, int NB>
-IFL_DEVICE void ifl_flat(const uint8_t *w, int k, int panels, const ifl_rows_in &x, uint8_t *ring, float *red, float *y,
-                         int ldy) {
-  constexpr int NT = 8 * NB;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, pieces = ifl_blocks(k, P::PIECE);
-  const int parts = panels < IFL_WARPS ? IFL_WARPS / panels : 1;
-  uint8_t *mine = ring + warp * P::WARP;
-  for (int item = warp; item < panels * parts; item += IFL_WARPS) {
-    const uint8_t *panel = w + item / parts * P::bytes(k);
-    const int part = item % parts, count = (pieces - part + parts - 1) / parts;
-    float f[NB][4] = {};
-    auto fetch = [&](int i) { /* loads piece part + i·parts, if it exists; always commits a group, so that the group count equals the piece count */
-                              const int b = part + i * parts;
-                              if (i < count)
-                                ifl_fetch(mine + i % IFL_STAGES * P::BYTES, panel + (int64_t)b * P::BYTES,
-                                          P::valid(k - b * P::PIECE), P::BYTES);
-                              ifl_cp_async_commit();
-    };
-    for (int i = 0; i < IFL_STAGES - 1; i++)
-      fetch(i);
-    for (int i = 0; i < count; i++) {
-      ifl_cp_async_wait<IFL_STAGES - 2>();
-      __syncwarp(); /* the piece is complete, and all threads have finished the previous one */
-      fetch(i + IFL_STAGES - 1);
-      P::template multiply<NB>(mine + i % IFL_STAGES * P::BYTES, mine + IFL_STAGES * P::BYTES, part + i * parts, k, x, f);
-    }
-    __syncwarp();
-#pragma unroll
-    for (int j = 0; j < NB; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++)
-        red[(item * NT + 8 * j + 2 * (lane & 3) + (i & 1)) * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
+/* As ifl_gemv for up to 8·NB rows. buffers holds 2·P::BUFFER + IFL_WARPS·P::WARP bytes, aligned to 16. */
+template <class P, int NB, int COLS> struct ifl_flat {
+  static constexpr int PASSES = (COLS / 16 + IFL_WARPS - 1) / IFL_WARPS; /* panels per warp */
+  const uint8_t *w;
+  int k, panels, begin, end; /* the block's chunks */
+  uint8_t *buffers;
+  P stream;
+
+  __device__ __forceinline__ ifl_flat(const uint8_t *w_, int k_, int panels_, uint8_t *buffers_)
+      : w(w_), k(k_), panels(panels_), buffers(buffers_) {
+    const int chunks = (k + P::COLUMNS - 1) / P::COLUMNS;
+    begin = (int)blockIdx.z * chunks / (int)gridDim.z, end = ((int)blockIdx.z + 1) * chunks / (int)gridDim.z;
+    open(threadIdx.x >> 5);
   }
-  __syncthreads();
-  ifl_add_parts<P, NT>(w, k, panels, parts, x, red, y, ldy);
-}
+  __device__ __forceinline__ void open(int panel) {
+    if (panel < panels)
+      stream.open(w + panel * P::bytes(k), k, begin, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
+  }
+
+  /* y may be the memory of the buffers if there is a warp for each panel. Ends with a block barrier. */
+  __device__ __forceinline__ void run(const ifl_rows_in &x, float *y, int ldy) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+#pragma unroll 1
+    for (int pass = 0; pass < PASSES; pass++) {
+      const int panel = pass * IFL_WARPS + warp;
+      float f[NB][4] = {};
+      typename P::rows rows;
+      if (pass > 0)
+        open(panel);
+      rows.fetch(x, k, begin, buffers);
+      rows.store(buffers);
+      __syncthreads();
+      for (int c = begin; c < end; c++) {
+        const bool last = c + 1 == end;
+        uint8_t *next = buffers + ((c - begin + 1) & 1) * P::BUFFER;
+        if (!last)
+          rows.fetch(x, k, c + 1, next);
+        if (panel < panels)
+          stream.multiply(c, last, buffers + ((c - begin) & 1) * P::BUFFER, f);
+        if (!last)
+          rows.store(next);
+        __syncthreads();
+      }
+      if (panel < panels)
+#pragma unroll
+        for (int j = 0; j < NB; j++)
+#pragma unroll
+          for (int i = 0; i < 4; i++)
+            y[(8 * j + 2 * (lane & 3) + (i & 1)) * ldy + panel * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
+      __syncthreads();
+    }
+  }
+};

@@ -42,7 +42,7 @@ template <class F> struct ifl_fragment_block {
       }
     }
     const __half2 zero = ifl_half2(F::SIGNED ? 0x64806480u : 0x64006400u);
-    F::decode_pair(tile + unit % F::UNITS * (64 * F::VECTORS) + 8 * g, [&](int j, ifl_codes c) {
+    F::decode(ifl_pair_in_shared{tile + unit % F::UNITS * (64 * F::VECTORS) + 8 * g}, [&](int j, ifl_codes c) {
       if (j == n % QUADS)
 #pragma unroll
         for (int i = 0; i < 4; i++) { /* exact up to the product, which is rounded once, with the base */

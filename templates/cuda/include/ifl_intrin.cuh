@@ -4,6 +4,11 @@
 #ifdef IFL_EMU
 #include <stdint.h>
 inline uint4 ifl_load_stream(const void *p) { return *(const uint4 *)p; }
+template <class V> inline void ifl_load_stream_if(V &v, const void *p, bool wanted) {
+  if (wanted)
+    v = *(const V *)p;
+}
+inline void ifl_await_inputs() {}
 inline int ifl_dp4a_us(uint32_t a, int b, int c) {
   for (int i = 0; i < 4; i++)
     c += (int)(uint8_t)(a >> 8 * i) * (int)(int8_t)(b >> 8 * i);
@@ -147,6 +152,29 @@ __device__ __forceinline__ uint4 ifl_load_stream(const void *p) {
   uint4 v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
+}
+/* The same for 16, 8 or 4 bytes, or no load. These loads are issued in the order of the source, also across barriers. */
+__device__ __forceinline__ void ifl_load_stream_if(uint4 &v, const void *p, bool wanted) {
+  asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%5,0; @%%w ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];}"
+               : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
+               : "l"(p), "r"((uint32_t)wanted));
+}
+__device__ __forceinline__ void ifl_load_stream_if(uint2 &v, const void *p, bool wanted) {
+  asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%3,0; @%%w ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];}"
+               : "+r"(v.x), "+r"(v.y)
+               : "l"(p), "r"((uint32_t)wanted));
+}
+__device__ __forceinline__ void ifl_load_stream_if(uint32_t &v, const void *p, bool wanted) {
+  asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%2,0; @%%w ld.global.nc.L1::no_allocate.u32 %0, [%1];}"
+               : "+r"(v)
+               : "l"(p), "r"((uint32_t)wanted));
+}
+/* Waits for the kernels before this one. A kernel that is launched before they end (programmatic dependent launch) reads
+ * nothing that they write before this call; other kernels and older GPUs do not wait. It also lets the next kernel start. */
+__device__ __forceinline__ void ifl_await_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
+#endif
 }
 /* c + the sum over four bytes of a (unsigned) times b (signed). */
 __device__ __forceinline__ int ifl_dp4a_us(uint32_t a, int b, int c) {

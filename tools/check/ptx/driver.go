@@ -88,7 +88,7 @@ func NewDriver() *Driver {
 		"cuEventElapsedTime": func(p, _, _ uintptr) uintptr { return give32(p, 0) },
 		"cuModuleLoadData":   d.load, "cuModuleUnload": ok1, "cuModuleGetFunction": d.function,
 		"cuFuncSetAttribute": func(_, _, _ uintptr) uintptr { return success },
-		"cuLaunchKernel":     d.launch,
+		"cuLaunchKernelEx":   d.launch,
 		"cuGetErrorName":     func(code, p uintptr) uintptr { return give(p, uint64(uintptr(unsafe.Pointer(&errorName[0])))) },
 	} {
 		d.calls[name] = purego.NewCallback(f)
@@ -211,12 +211,14 @@ func (d *Driver) function(p, module, name uintptr) uintptr {
 	return give(p, uint64(len(d.kernels)))
 }
 
-func (d *Driver) launch(f, gx, gy, gz, bx, by, bz, shared, _, params, _ uintptr) uintptr {
+// launch runs a kernel; config is a CUlaunchConfig: grid, block and shared memory.
+func (d *Driver) launch(config, f, params, _ uintptr) uintptr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.kernels[f-1]
 	sizes, _ := k.m.Params(k.name)
-	l := Launch{Grid: [3]uint32{uint32(gx), uint32(gy), uint32(gz)}, Block: [3]uint32{uint32(bx), uint32(by), uint32(bz)}, Shared: int(shared)}
+	size := *(*[7]uint32)(at(config))
+	l := Launch{Grid: [3]uint32(size[:3]), Block: [3]uint32(size[3:6]), Shared: int(size[6])}
 	for i, p := range unsafe.Slice((*uintptr)(at(params)), len(sizes)) {
 		l.Args = append(l.Args, unsafe.Slice((*byte)(at(p)), sizes[i]))
 	}
