@@ -131,7 +131,7 @@ func (m *matmul) writeTail() error {
 			if err := text.Finish(); err != nil {
 				return err
 			}
-			m.tail = scratch{max(m.tail.temps, text.Temps), max(m.tail.row, text.Scratch)}
+			m.tail = scratch{max(m.tail.temps, text.Temps), max(m.tail.row, min(text.Scratch, m.sliceCols()))}
 			if several {
 				w.P("}")
 			}
@@ -238,7 +238,7 @@ func (m *matmul) memory(c impl) (b blockMemory) {
 		b.parts = max(m.Weight.K/(512*max(warps/(b.cols/16), 1)), 1) // each keeps a step of every warp, about 512 columns of a panel
 		b.shared += 4 * (b.red + c.nt*b.cols)
 	case "flat_gemm":
-		b.cols = m.Tail.Group * max(16*warps/m.Tail.Group, 1) // a panel for each warp
+		b.cols = m.flatColumns()
 		chunk, buffers := templates.CUDAFlatBuffers(m.Weight.DType, c.nt)
 		b.parts = (m.Weight.K + chunk - 1) / chunk
 		if tile := 4 * c.nt * b.cols; b.cols <= 16*warps {
@@ -267,6 +267,17 @@ func (m *matmul) times() int {
 	}
 	return m.Slices
 }
+
+// sliceCols returns the maximum number of columns that the epilogue processes together.
+func (m *matmul) sliceCols() int {
+	if m.Direct || m.Tail.Whole {
+		return max(m.cols, m.flatColumns())
+	}
+	return m.Tail.Group
+}
+
+// flatColumns returns the number of columns per block of flat_gemm: a panel for each warp.
+func (m *matmul) flatColumns() int { return m.Tail.Group * max(16*warps/m.Tail.Group, 1) }
 
 // columns returns the number of columns per block: whole groups, and the more the
 // better, because every block repeats the prologue, as long as two blocks remain for

@@ -43,7 +43,13 @@ func (e *emitter) copy(s *schedule, r *layout.Region, work *layout.Copy) error {
 func (e *emitter) rowKernel(s *schedule, u *unit, role, doc, body string, text *ctext.Rows) error {
 	u.include("ifl_route.cuh")
 	row := max(text.Scratch, 16)
-	k, err := u.kernel("rows", u.name, rowThreads, text.Temps*row*4, map[string]any{"Doc": doc, "Row": row, "Count": rowCount(role), "Body": body})
+	floats := text.Temps * row
+	holes := map[string]any{"Doc": doc, "Row": row, "Count": rowCount(role), "Body": body, "Far": 0}
+	if 4*floats > maxShared { // wide rows keep their temporaries in device memory
+		holes["Far"] = floats
+		e.out.Plan.RowFloats, floats = max(e.out.Plan.RowFloats, floats), 0
+	}
+	k, err := u.kernel("rows", u.name, rowThreads, 4*floats, holes)
 	if err != nil {
 		return err
 	}

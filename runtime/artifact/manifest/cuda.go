@@ -19,7 +19,8 @@ type CUDA struct {
 	// them. They are not verified on hardware: only a profile selects them.
 	Needs map[string]int `json:"needs,omitempty"`
 
-	ActBytes  int64           `json:"act_bytes"` // bytes per packed activation row
+	ActBytes  int64           `json:"act_bytes"`            // bytes per packed activation row
+	RowFloats int             `json:"row_floats,omitempty"` // floats of temporaries per row in device memory
 	Attention []CUDAAttention `json:"attention,omitempty"`
 	Experts   []CUDAExperts   `json:"experts,omitempty"`
 	Cross     int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
@@ -116,6 +117,7 @@ type CUDADim struct {
 	Per    int    `json:"per,omitempty"`
 	Times  int    `json:"times,omitempty"` // like CUDALaunch.Times
 	Ragged bool   `json:"ragged,omitempty"`
+	Most   int    `json:"most,omitempty"` // maximum of ⌈rows·Times/Per⌉; 0: none
 	// Splits: the dimension is the number of parts that the context is split into
 	// (flash decoding).
 	Splits bool `json:"splits,omitempty"`
@@ -139,6 +141,7 @@ type CUDAExperts struct {
 	TopK    int   `json:"top_k"`
 	In      int64 `json:"in"`     // bytes per packed row
 	Hidden  int64 `json:"hidden"` // bytes per packed hidden row
+	Out     int64 `json:"out"`    // bytes per output row of an expert
 }
 
 // A CUDALookup requires an input of a graph (Entry) to be less than Below.

@@ -16,7 +16,7 @@ const maxSlots = 240
 type contextHeader struct {
 	weights, tables, state, hostState     pointer
 	stateSplit                            int64
-	act, partial, arrived                 pointer
+	act, rows, partial, arrived           pointer
 	attention, experts, zeros             pointer
 	parts                                 pointer
 	partBytes                             int64
@@ -56,7 +56,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	h := &m.memory.header
 	*h = contextHeader{
 		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "KV cache"), stateSplit: state,
-		act: take(s.act, "packed activations"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
+		act: take(s.act, "packed activations"), rows: take(s.rows, "temporaries of row ops"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
 		attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts:   take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
 		parts: take(s.parts, "parts of the tensor-parallel group"), partBytes: s.part,

@@ -13,6 +13,7 @@ import (
 type sizes struct {
 	act, attention, experts, zeros int64
 	counters                       int64 // of attention; they precede its partial results
+	rows                           int64 // temporaries of row ops
 	partial, arrived               int64 // of matmuls whose blocks divide K
 	part, comm                     int64 // one rank's part of an exchange in the tensor-parallel group; the largest send or receive
 	parts                          int64 // the parts of all ranks of the group
@@ -22,7 +23,7 @@ type sizes struct {
 
 // step returns the bytes for the values of a step and the kernels' scratch memory.
 func (s *sizes) step() int64 {
-	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.partial + s.arrived + s.gemm.bytes()
+	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.rows + s.partial + s.arrived + s.gemm.bytes()
 	for _, slot := range s.slots {
 		n += slot
 	}
@@ -32,7 +33,7 @@ func (s *sizes) step() int64 {
 func (d *Device) sizes(cfg *device.Config) sizes {
 	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
 	rows, blocks, processors := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks(), d.GPU.Processors
-	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
+	s := sizes{act: d.Plan.ActBytes * rows, rows: int64(d.Plan.RowFloats) * rows * 4, zeros: int64(cfg.MaxTokens) * 4}
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
 	}
@@ -56,8 +57,9 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })
 	}
 	for _, e := range d.Plan.Experts {
-		lists := round64((int64(e.Experts) + 1 + rows*int64(e.TopK) + rows*int64(e.Experts)) * 4)
-		s.experts = max(s.experts, lists+round64(rows*e.In)+rows*int64(e.TopK)*e.Hidden)
+		pairs := rows * int64(e.TopK)
+		lists := round64((2*(int64(e.Experts)+1) + 2*pairs + rows*int64(e.Experts)) * 4)
+		s.experts = max(s.experts, lists+round64(rows*e.In)+round64(pairs*e.Hidden)+pairs*e.Out)
 	}
 	return s
 }

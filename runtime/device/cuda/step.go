@@ -242,6 +242,9 @@ func (s shape) blocks(d manifest.CUDADim) int {
 		return d.N
 	}
 	n := (s.rowsOf(d.Rows)*max(d.Times, 1) + d.Per - 1) / d.Per
+	if d.Most > 0 {
+		n = min(n, d.Most)
+	}
 	if d.Ragged && n > 0 {
 		n += max(s.seqs-1, 0)
 	}

@@ -18,6 +18,7 @@ struct ifl_ctx {
   uint8_t *state, *host_state; /* the KV cache at offsets below state_split in device memory, from there on in host memory */
   int64_t state_split;
   uint8_t *act;         /* packed rows of the current matmul */
+  float *rows;          /* temporaries of row ops that are too wide for shared memory */
   float *partial;       /* tiles of matmuls whose blocks divide K, and a counter for each tile */
   unsigned *arrived;
   uint8_t *attention;   /* partial results of splits, and their counters */

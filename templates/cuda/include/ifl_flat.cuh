@@ -128,12 +128,11 @@ template <class F, int O, int NB> struct ifl_flat_block {
       constexpr int STEP = THREADS / (COLUMNS / 16); /* rows between two pieces of a thread */
       const int from = chunk * TILES, have = ifl_blocks(k, F::BLOCK) - from;
       const int row = threadIdx.x / (COLUMNS / 16), c = threadIdx.x % (COLUMNS / 16) * 16;
-      const uint8_t *codes = x.at + row * x.stride + from * F::BLOCK + c;
       to += row * PITCH + c;
 #pragma unroll
       for (int i = 0; i < PIECES; i++)
         if (row + i * STEP < x.rows && c < have * F::BLOCK)
-          ifl_cp_async16(to + i * STEP * PITCH, codes + i * STEP * x.stride);
+          ifl_cp_async16(to + i * STEP * PITCH, x.row(row + i * STEP) + from * F::BLOCK + c);
         else
           *reinterpret_cast<uint4 *>(to + i * STEP * PITCH) = make_uint4(0, 0, 0, 0);
       ifl_cp_async_commit();
@@ -141,7 +140,7 @@ template <class F, int O, int NB> struct ifl_flat_block {
       for (int i = 0; i * THREADS < NUMBERS; i++) {
         const int at = i * THREADS + threadIdx.x, b = at % TILES, t = at / TILES % NT;
         const int64_t list = at < NT * TILES ? ifl_a8_scale_at(k, F::BLOCK) : ifl_a8_sum_at(k, F::BLOCK);
-        v[i] = b < have && t < x.rows ? *reinterpret_cast<const float *>(x.at + t * x.stride + list + 4 * (from + b)) : 0.0f;
+        v[i] = b < have && t < x.rows ? *reinterpret_cast<const float *>(x.row(t) + list + 4 * (from + b)) : 0.0f;
       }
     }
     __device__ __forceinline__ void store(uint8_t *to) {
@@ -226,10 +225,11 @@ template <class E, int NB> struct ifl_flat_float {
     static __device__ __forceinline__ int column() { return threadIdx.x % (COLUMNS / 4) * 4; }
     __device__ __forceinline__ void fetch(const ifl_rows_in &x, int k, int chunk, uint8_t *) {
       const int c = chunk * COLUMNS + column();
-      const float *from = reinterpret_cast<const float *>(x.at + row() * x.stride) + c;
 #pragma unroll
-      for (int i = 0; i < FOURS; i++, from += STEP * (x.stride / 4)) {
-        const bool in = row() + i * STEP < x.rows;
+      for (int i = 0; i < FOURS; i++) {
+        const int t = row() + i * STEP;
+        const bool in = t < x.rows;
+        const float *from = reinterpret_cast<const float *>(x.row(t)) + c;
         v[i] = make_float4(0, 0, 0, 0);
         if (k % 4 == 0) {
           if (in && c < k)
@@ -277,20 +277,23 @@ struct ifl_flat_bf16 {
 /* As ifl_gemv for up to 8·NB rows. buffers holds 2·P::BUFFER + IFL_WARPS·P::WARP bytes, aligned to 16. */
 template <class P, int NB, int COLS> struct ifl_flat {
   static constexpr int PASSES = (COLS / 16 + IFL_WARPS - 1) / IFL_WARPS; /* panels per warp */
-  const uint8_t *w;
-  int k, panels, begin, end; /* the block's chunks */
+  const uint8_t *w, *other;
+  int k, panels, half, begin, end; /* the block's chunks */
   uint8_t *buffers;
   P stream;
 
-  __device__ __forceinline__ ifl_flat(const uint8_t *w_, int k_, int panels_, uint8_t *buffers_)
-      : w(w_), k(k_), panels(panels_), buffers(buffers_) {
+  __device__ __forceinline__ ifl_flat(const uint8_t *w_, int k_, int panels_, uint8_t *buffers_, const uint8_t *other_ = NULL, int half_ = 0)
+      : w(w_), other(other_), k(k_), panels(panels_), half(half_), buffers(buffers_) {
     const int chunks = (k + P::COLUMNS - 1) / P::COLUMNS;
     begin = (int)blockIdx.z * chunks / (int)gridDim.z, end = ((int)blockIdx.z + 1) * chunks / (int)gridDim.z;
     open(threadIdx.x >> 5);
   }
-  __device__ __forceinline__ void open(int panel) {
-    if (panel < panels)
-      stream.open(w + panel * P::bytes(k), k, begin, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
+  __device__ __forceinline__ const uint8_t *panel(int p) const {
+    return half == 0 || p < half ? w + p * P::bytes(k) : other + (p - half) * P::bytes(k);
+  }
+  __device__ __forceinline__ void open(int p) {
+    if (p < panels)
+      stream.open(panel(p), k, begin, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
   }
 
   /* y may be the memory of the buffers if there is a warp for each panel. Ends with a block barrier. */
@@ -298,11 +301,11 @@ template <class P, int NB, int COLS> struct ifl_flat {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 #pragma unroll 1
     for (int pass = 0; pass < PASSES; pass++) {
-      const int panel = pass * IFL_WARPS + warp;
+      const int p = pass * IFL_WARPS + warp;
       float f[NB][4] = {};
       typename P::rows rows;
       if (pass > 0)
-        open(panel);
+        open(p);
       rows.fetch(x, k, begin, buffers);
       rows.store(buffers);
       __syncthreads();
@@ -311,18 +314,18 @@ template <class P, int NB, int COLS> struct ifl_flat {
         uint8_t *next = buffers + ((c - begin + 1) & 1) * P::BUFFER;
         if (!last)
           rows.fetch(x, k, c + 1, next);
-        if (panel < panels)
+        if (p < panels)
           stream.multiply(c, last, buffers + ((c - begin) & 1) * P::BUFFER, f);
         if (!last)
           rows.store(next);
         __syncthreads();
       }
-      if (panel < panels)
+      if (p < panels)
 #pragma unroll
         for (int j = 0; j < NB; j++)
 #pragma unroll
           for (int i = 0; i < 4; i++)
-            y[(8 * j + 2 * (lane & 3) + (i & 1)) * ldy + panel * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
+            y[(8 * j + 2 * (lane & 3) + (i & 1)) * ldy + p * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
       __syncthreads();
     }
   }

@@ -40,30 +40,35 @@ IFL_DEVICE bool ifl_join(float *partial, unsigned *arrived, float *tile, int flo
 }
 
 /* Adds what the sums of the packed codes leave out: the rows' outliers. Ends with a block barrier. */
-template <class P> IFL_DEVICE void ifl_add_more(const uint8_t *w, int k, int panels, const ifl_rows_in &x, float *y, int ldy) {
+template <class P, class M> IFL_DEVICE void ifl_add_more(const M &product, const ifl_rows_in &x, float *y, int ldy) {
   if constexpr (P::MORE) {
-    for (int i = threadIdx.x; i < x.rows * panels * 16; i += 32 * IFL_WARPS) {
-      const int t = i / (panels * 16), n = i % (panels * 16);
-      y[t * ldy + n] += P::more(w + n / 16 * P::bytes(k), k, n % 16, x.row(t));
+    const int columns = product.panels * 16;
+    for (int i = threadIdx.x; i < x.rows * columns; i += 32 * IFL_WARPS) {
+      const int t = i / columns, n = i % columns;
+      y[t * ldy + n] += P::more(product.panel(n / 16), product.k, n % 16, x.row(t));
     }
     __syncthreads();
   }
 }
 
-/* The product of `panels` panels at w with up to NT rows of k columns by all warps of a block. The constructor starts to load
- * weights; what run() reads need not be there yet. */
+/* The product of `panels` panels with up to NT rows of k columns by all warps of a block: those at w, or `half` at w and the
+ * others at `other`. The constructor starts to load weights; what run() reads need not be there yet. */
 template <class P, int NT> struct ifl_gemv {
-  const uint8_t *w;
-  int k, panels, parts; /* parts of K per panel within the block */
+  const uint8_t *w, *other;
+  int k, panels, half, parts; /* parts of K per panel within the block */
   typename P::stream stream;
 
-  __device__ __forceinline__ ifl_gemv(const uint8_t *w_, int k_, int panels_) : w(w_), k(k_), panels(panels_) {
+  __device__ __forceinline__ ifl_gemv(const uint8_t *w_, int k_, int panels_, const uint8_t *other_ = NULL, int half_ = 0)
+      : w(w_), other(other_), k(k_), panels(panels_), half(half_) {
     parts = panels < IFL_WARPS ? IFL_WARPS / panels : 1;
     open(threadIdx.x >> 5);
   }
+  __device__ __forceinline__ const uint8_t *panel(int p) const {
+    return half == 0 || p < half ? w + p * P::bytes(k) : other + (p - half) * P::bytes(k);
+  }
   __device__ __forceinline__ void open(int item) {
     if (item < panels * parts)
-      stream.open(w + item / parts * P::bytes(k), k, {(int)blockIdx.z * parts + item % parts, (int)gridDim.z * parts});
+      stream.open(panel(item / parts), k, {(int)blockIdx.z * parts + item % parts, (int)gridDim.z * parts});
   }
 
   /* y[t·ldy + 16·p + r] = panel p times row t, or this block's part of it; red holds
