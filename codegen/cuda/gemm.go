@@ -114,13 +114,19 @@ func (m *matmul) gemm() error {
 	l := m.s.launch(0)
 	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack}
 	m.when(l, blas)
-	finish, err := m.variant(impl{template: "finish", nt: 8})
+	// Eight numbers per thread: two blocks of 256 threads then have 16 KB in flight, which
+	// an SM needs for the bandwidth of an H100. Wide groups still fill all warps.
+	finish, err := m.variant(impl{template: "finish", nt: max(2048/m.finishColumns(), warps)})
 	if err != nil {
 		return err
 	}
 	m.when(finish, func(c impl) bool { return own(c) || blas(c) })
 	return u.e.readKernel()
 }
+
+// finishColumns returns the columns per block of the epilogue: whole groups, and 512
+// consecutive bytes.
+func (m *matmul) finishColumns() int { return (127 + m.Tail.Group) / m.Tail.Group * m.Tail.Group }
 
 // widen launches the conversion of the packed rows to f16 in a layout with ld columns.
 func (m *matmul) widen(name, layout string, ld int, wanted func(c impl) bool) error {
