@@ -3,7 +3,6 @@ package compiler
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,10 +178,6 @@ func (g *gated) holdUnits(t *testing.T, nvcc string, m *codegen.CUDAModel, units
 				continue
 			}
 			for kernel, promises := range u.Promises {
-				if g.quant == "q3h_b64" { // each pair of codes is divided by 11
-					promises = maps.Clone(promises)
-					delete(promises, "SLOTS")
-				}
 				for _, broken := range code[a][kernel].broken(promises, m.Plan.Kernels, kernel, a) {
 					t.Errorf("%s for %s: %s", kernel, a, broken)
 				}

@@ -4,6 +4,18 @@
 #pragma once
 #include "ifl_wide.cuh"
 
+/* Calls use(i) for i = 0 … N−1, numbers that are constants of the compiler. It does not always unroll large loops, and a
+ * fragment number that is not constant makes every thread decode all of them. */
+template <int I> struct ifl_constant {
+  __device__ constexpr operator int() const { return I; }
+};
+template <int N, int I = 0, class U> IFL_DEVICE void ifl_for_each(const U &use) {
+  if constexpr (I < N) {
+    use(ifl_constant<I>());
+    ifl_for_each<N, I + 1>(use);
+  }
+}
+
 /* Four codes as f16 numbers 1024 + code: f16 1024 is 0x6400, and its last bit is worth 1. */
 IFL_DEVICE __half2 ifl_magic(uint32_t four, uint32_t pick) {
   const uint32_t v = __byte_perm(four, 0x64646464u, pick);

@@ -62,8 +62,7 @@ IFL_DEVICE void ifl_gemm(const uint8_t *w, int k, int panels, const uint16_t *wi
     fetch(i, i % P::SUB == 0);
   for (int p = 0; p < pieces; p++) {
     const uint8_t *a = weights + p % ring::SLOTS * ring::PIECE + wp * P::BYTES;
-#pragma unroll
-    for (int sub = 0; sub < P::SUB; sub++) {
+    ifl_for_each<P::SUB>([&](auto sub) {
       const int i = p * P::SUB + sub;
       ifl_cp_async_wait<STAGES - 2>();
       __syncthreads(); /* the chunk is complete, and all threads have finished the previous one */
@@ -89,7 +88,7 @@ IFL_DEVICE void ifl_gemm(const uint8_t *w, int k, int panels, const uint16_t *wi
             ifl_mma_m16n8k16_f16(f[j][v], af[j], two);
           }
       }
-    }
+    });
   }
 #pragma unroll
   for (int j = 0; j < 4; j++)

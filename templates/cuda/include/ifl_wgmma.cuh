@@ -83,11 +83,10 @@ IFL_DEVICE void ifl_wgmma_gemm(const uint8_t *w, int k, int panels, const uint16
       ifl_mbarrier_arrive(ring.empty(i));
   };
   for (int first = 0; first < chunks; first += TURN) {
-#pragma unroll
-    for (int turn = 0; turn < TURN; turn++) {
+    ifl_for_each<TURN>([&](auto turn) {
       const int i = first + turn;
       if (P::SUB == 1 && turn == 1 && i == chunks)
-        break;
+        return;
       ifl_mbarrier_wait(ring.full(i), ring.parity(i));
       const uint8_t *piece = ring.piece(i) + warp * P::BYTES;
       const uint64_t b = ifl_wgmma_rows(ring.chunk(i));
@@ -104,7 +103,7 @@ IFL_DEVICE void ifl_wgmma_gemm(const uint8_t *w, int k, int panels, const uint16
         ifl_wgmma_wait<1>();
         release(i - 1);
       }
-    }
+    });
   }
   ifl_wgmma_wait<0>();
   ifl_settle(f);
