@@ -29,8 +29,9 @@ type CUDAKernel struct {
 	// instance.
 	Rows []int
 	// Promises state what tests require of the machine code. REG is the maximum
-	// number of registers per thread, and BLOCKS the minimum number of resident
-	// blocks per multiprocessor on every GPU. Every other key is a regular expression
+	// number of registers per thread, BLOCKS the minimum number of resident blocks per
+	// multiprocessor on every GPU, and SLOTS the maximum number of instructions of the
+	// main loop per tensor-core instruction. Every other key is a regular expression
 	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
 	// Early reports whether the kernel may start before the kernels in front of it end,
@@ -184,6 +185,34 @@ func CUDAFlatBuffers(dt tensor.DType, nt int) (columns, bytes int) {
 	}
 	const rings = 8 * 5 * 32 * 32 // IFL_WARPS, IFL_STAGES, BYTES
 	return columns, 2*nt*(4*columns+64) + rings
+}
+
+// GemmPiece returns the columns, and the bytes of a panel, that the matmuls of many
+// rows load at once for weights of type dt. They equal PIECE and BYTES of
+// ifl_fragments.cuh.
+func (c *CUDACatalog) GemmPiece(dt tensor.DType) (columns, bytes int, err error) {
+	if !dt.IsBlock() {
+		return 64, 64 * 32, nil
+	}
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return 0, 0, err
+	}
+	columns = max(64, 16*f.Quads)
+	return columns, columns / f.Block * f.Stride, nil
+}
+
+// GemmColumns returns the order of the columns of activations for weights of type dt:
+// the template argument of ifl_tiled_rows_of.
+func (c *CUDACatalog) GemmColumns(dt tensor.DType) (int, error) {
+	if !dt.IsBlock() {
+		return 0, nil
+	}
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return 0, err
+	}
+	return f.Quads, nil
 }
 
 // CUDAHeaders returns the headers that generated CUDA C includes, by file name.

@@ -106,7 +106,7 @@ func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext stri
 			return err
 		}
 		name := add("cuda-"+u.Name, filepath.Ext(path), data)
-		m.Plan.Images = append(m.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: name})
+		m.Plan.Images = append(m.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: name, Compute: u.Compute})
 		man.CUDAImages = append(man.CUDAImages, name)
 	}
 	plan, err := json.Marshal(&m.Plan)
@@ -159,7 +159,7 @@ func (p *Program) cudaSources() map[string]string {
 // threads and the stand-ins for the driver and cuBLASLt.
 func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
 	emulation := templates.CUDAEmulation()
-	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"])}
+	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"]), "async.hpp": []byte(emulation["async.hpp"])}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,20 +120,42 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 }
 
 // hold compiles the model's units and holds the machine code to the promises of its
-// templates.
+// templates: units for every GPU as one file, those for one compute capability as
+// another.
 func (g *gated) hold(t *testing.T, nvcc string) {
 	m, only := g.cuda(t), regexp.MustCompile(g.only)
-	log, code := g.compile(t, nvcc, m, func(u codegen.CUDAUnit) bool { return only.MatchString(u.Name) })
+	for _, compute := range []int{0, 90} {
+		wanted := func(u codegen.CUDAUnit) bool { return u.Compute == compute && only.MatchString(u.Name) }
+		archs := slices.Clone(g.archs)
+		if compute != 0 {
+			archs = slices.DeleteFunc(archs, func(a string) bool { return a != fmt.Sprintf("sm_%da", compute) })
+		}
+		if slices.ContainsFunc(m.Units, wanted) && len(archs) > 0 {
+			g.holdUnits(t, nvcc, m, wanted, archs)
+		} else if compute == 0 {
+			t.Fatalf("no unit's name has %s in it", g.only)
+		}
+	}
+}
+
+// holdUnits holds some units, compiled for some GPUs, to their promises.
+func (g *gated) holdUnits(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted func(codegen.CUDAUnit) bool, archs []string) {
+	log, code := g.compile(t, nvcc, m, wanted, archs)
 	for _, s := range spills(log) {
 		t.Error(s)
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Performance Loss") { // of wgmma that are serialized
+			t.Error(line)
+		}
 	}
 	if code == nil {
 		t.Log("the promises are not checked: no cuobjdump beside nvcc")
 		return
 	}
-	for _, a := range g.archs {
+	for _, a := range archs {
 		for _, u := range m.Units {
-			if !only.MatchString(u.Name) {
+			if !wanted(u) {
 				continue
 			}
 			for kernel, promises := range u.Promises {
@@ -144,9 +167,9 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 	}
 }
 
-// compile compiles the wanted units as one file. It returns what nvcc prints, and the
+// compile compiles the wanted units as one file for some GPUs. It returns what nvcc prints, and the
 // kernels by architecture and name, or nil without cuobjdump.
-func (g *gated) compile(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted func(codegen.CUDAUnit) bool) (log string, code map[string]map[string]*sass.Kernel) {
+func (g *gated) compile(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted func(codegen.CUDAUnit) bool, archs []string) (log string, code map[string]map[string]*sass.Kernel) {
 	t.Helper()
 	dir, files, size, n := t.TempDir(), templates.CUDAHeaders(), 0, 0
 	for _, u := range m.Units {
@@ -166,9 +189,9 @@ func (g *gated) compile(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted 
 		}
 	}
 	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
-	args = append(args, toolchain.Gencode(g.archs)...)
+	args = append(args, toolchain.Gencode(archs)...)
 	log, used := runIn(t, dir, nvcc, args...)
-	t.Logf("%s %s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", g.model, g.quant, n, size, len(g.archs), used)
+	t.Logf("%s %s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", g.model, g.quant, n, size, len(archs), used)
 	dump := filepath.Join(filepath.Dir(nvcc), "cuobjdump")
 	if _, err := os.Stat(dump); err != nil {
 		return log, nil

@@ -30,7 +30,8 @@ func using(impl string) func(d *cuda.Device) {
 // bits, and more of them where rows and weights are rounded to 16 bits in front
 // of a product.
 func tolerance(impl string) float64 {
-	if impl == "gemm" || impl == "cublaslt" {
+	switch impl {
+	case "gemm", "cublaslt", "wgmma", "wgmma256":
 		return 8e-2
 	}
 	return 4e-2
@@ -51,7 +52,7 @@ func implsOf(plan *manifest.CUDA) (impls []string) {
 // TestCUDAImpls: every product has the implementations that its type allows.
 func TestCUDAImpls(t *testing.T) {
 	t.Parallel()
-	all := []string{"gemv", "flat_gemm", "flat_gemm32", "flat_gemm64", "gemm", "cublaslt"}
+	all := []string{"gemv", "flat_gemm", "flat_gemm32", "flat_gemm64", "gemm", "cublaslt", "wgmma", "wgmma256"}
 	for quant, want := range map[string][]string{"f32": {"gemv", "gemv4"}, "f16": all, "q4_b64": all} {
 		p, err := generate("../../models/demo.yaml", Options{Quant: quant, Target: "cuda"})
 		if err != nil {

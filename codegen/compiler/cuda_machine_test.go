@@ -31,6 +31,10 @@ func broken(c *sass.Kernel, promises map[string]int, kernels []manifest.CUDAKern
 			if c.Registers > n {
 				out = append(out, fmt.Sprintf("%d registers, promised at most %d", c.Registers, n))
 			}
+		case "SLOTS":
+			if mma, all := c.TensorLoop(); mma == 0 || all > n*mma {
+				out = append(out, fmt.Sprintf("a main loop of %d instructions for %d tensor-core instructions, promised at most %d for each", all, mma, n))
+			}
 		case "BLOCKS":
 			for _, k := range kernels {
 				if have := c.Resident(arch, k.Threads, k.Shared); k.Name == name && have < n {

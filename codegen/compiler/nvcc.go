@@ -23,24 +23,38 @@ func fatbins(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, ar
 	}
 	one := *b
 	one.CC = nvcc
-	paths, err := one.Fatbins(ctx, cudaUnits(m), archs)
-	if err != nil {
-		return nil, err
-	}
 	images := map[string]string{}
-	for i, u := range m.Units {
-		images[u.Name] = paths[i]
+	for _, compute := range []int{0, 90} {
+		forArchs := archs
+		if compute != 0 {
+			forArchs = slices.DeleteFunc(slices.Clone(archs), func(a string) bool { return a != fmt.Sprintf("sm_%da", compute) })
+		}
+		if len(forArchs) == 0 {
+			continue
+		}
+		units := cudaUnits(m, compute)
+		paths, err := one.Fatbins(ctx, units, forArchs)
+		if err != nil {
+			return nil, err
+		}
+		for i, u := range units {
+			images[strings.TrimSuffix(u.Name, ".cu")] = paths[i]
+		}
 	}
 	return images, nil
 }
 
-func cudaUnits(m *codegen.CUDAModel) []toolchain.Unit {
+// cudaUnits returns the units for all GPUs (0), or those for one compute capability.
+func cudaUnits(m *codegen.CUDAModel, compute int) []toolchain.Unit {
 	headers := map[string][]byte{}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
 	}
 	var units []toolchain.Unit
 	for _, u := range m.Units {
+		if u.Compute != compute {
+			continue
+		}
 		units = append(units, toolchain.Unit{Name: u.Name + ".cu", Source: []byte(u.Source), Headers: headers, Flags: cudaFlags})
 	}
 	return units

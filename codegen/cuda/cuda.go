@@ -23,6 +23,7 @@ type Unit struct {
 	Name     string // "r3_wqkv"
 	Source   string
 	Promises map[string]map[string]int // kernel → requirements on its machine code, see templates.CUDAKernel
+	Compute  int                       // compute capability of the only GPUs that it is for, e.g. 90 for sm_90a; 0: all
 }
 
 // A Model is the code of a module for GPUs.
@@ -33,8 +34,9 @@ type Model struct {
 }
 
 const (
-	maxBuffers = 240      // IFL_SLOTS
-	maxShared  = 96 << 10 // bytes of shared memory per block on every supported GPU
+	maxBuffers = 240       // IFL_SLOTS
+	maxShared  = 96 << 10  // bytes of shared memory per block on every supported GPU
+	hopShared  = 227 << 10 // the same with compute capability 9.0
 	rowThreads = 256
 )
 
@@ -59,6 +61,11 @@ func Emit(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRa
 	if err := e.moves(); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
+	if e.wgmma != nil {
+		if err := e.wgmma.end("matmuls of many rows"); err != nil {
+			return nil, err
+		}
+	}
 	return &e.out, nil
 }
 
@@ -68,7 +75,7 @@ type emitter struct {
 	cat    *templates.CUDACatalog
 	scores *ScoreRange
 	out    Model
-	gemm   int // 1 + index of the 16-bit matmul kernel; 0: not emitted yet
+	wgmma  *unit // of all matmuls, or nil
 }
 
 // describe sets the fields of the plan that depend on the layout.

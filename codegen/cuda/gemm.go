@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -16,11 +17,17 @@ type impl struct {
 	packPrivate    bool // blocks with one row pack the row themselves
 }
 
-// A matmul of 16-bit matrices, by the gemm kernel or by cuBLASLt.
+// Matmuls of 16-bit numbers: the gemm kernel, and cuBLASLt.
 const (
 	implGemm   = "gemm"
 	implCublas = "cublaslt"
 )
+
+// wgmmaTiles are the rows of activations per block of each implementation by wgmma.
+var wgmmaTiles = map[string]int{"wgmma": 128, "wgmma256": 256}
+
+// hopper is the compute capability that wgmma needs.
+const hopper = 90
 
 // choices returns the matmul's implementations, without those that have too little
 // shared memory for the column groups of the epilogue.
@@ -40,6 +47,9 @@ func (m *matmul) choices() []impl {
 	}
 	if m.u.e.cat.Kernel("unpack").Takes(m.Weight.DType) {
 		list = append(list, impl{name: implGemm, from: -1}, impl{name: implCublas, from: -1})
+	}
+	if m.u.e.cat.Kernel("wgmma").Takes(m.Weight.DType) {
+		list = append(list, impl{name: "wgmma", from: -1}, impl{name: "wgmma256", from: -1})
 	}
 	return list
 }
@@ -66,56 +76,164 @@ func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
 	l.Rows, l.Times = m.region.Role, m.times()
 }
 
-// gemm emits the matmul of many rows: conversion of packed rows and weights to 16-bit
-// floats, their product, and the epilogue.
+// gemm emits the matmul of many rows: conversion of packed rows to f16, the product,
+// and the epilogue. cuBLASLt also needs the weights as f16.
 func (m *matmul) gemm() error {
 	u := m.u
 	u.include("ifl_gemm.cuh")
-	ld := (m.Weight.K + 63) &^ 63
-	is := func(c impl) bool { return c.template == "" }
-	widen, err := u.kernel("widen", u.name+"_widen", rowThreads, 0, map[string]any{
-		"Doc": "rows of " + u.name + " as 16-bit numbers", "Count": m.count, "Act": m.act.name, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "K": m.Weight.K, "Ld": ld})
+	piece, bytes, err := u.e.cat.GemmPiece(m.Weight.DType)
 	if err != nil {
 		return err
 	}
-	m.when(m.s.launch(widen, m.blocks(1)), is)
+	order, err := u.e.cat.GemmColumns(m.Weight.DType)
+	if err != nil {
+		return err
+	}
+	own := func(c impl) bool { return c.name == implGemm || wgmmaTiles[c.name] > 0 }
+	blas := func(c impl) bool { return c.name == implCublas }
+	if err := m.widen("tile", fmt.Sprintf("ifl_tiled_rows_of<%d>", order), (m.Weight.K+piece-1)/piece*piece, own); err != nil {
+		return err
+	}
+	if err := m.multiply(piece, bytes); err != nil {
+		return err
+	}
+	if u.e.cat.Kernel("wgmma").Takes(m.Weight.DType) {
+		if err := m.wgmma(piece, bytes); err != nil {
+			return err
+		}
+	}
+	ld := (m.Weight.K + 63) &^ 63
+	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
+		return err
+	}
 	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
 		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
 	if err != nil {
 		return err
 	}
-	product, err := u.e.gemmKernel()
-	if err != nil {
-		return err
-	}
 	l := m.s.launch(0)
-	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack, Kernel: product}
-	m.when(l, is)
-	finish, err := m.variant(impl{template: "finish", nt: 8})
+	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack}
+	m.when(l, blas)
+	// Eight numbers per thread: two blocks of 256 threads then have 16 KB in flight, which
+	// an SM needs for the bandwidth of an H100. Wide groups still fill all warps.
+	finish, err := m.variant(impl{template: "finish", nt: max(2048/m.finishColumns(), warps)})
 	if err != nil {
 		return err
 	}
-	m.when(finish, is)
+	m.when(finish, func(c impl) bool { return own(c) || blas(c) })
+	return u.e.readKernel()
+}
+
+// finishColumns returns the columns per block of the epilogue: whole groups, and 512
+// consecutive bytes.
+func (m *matmul) finishColumns() int { return (127 + m.Tail.Group) / m.Tail.Group * m.Tail.Group }
+
+// widen launches the conversion of the packed rows to f16 in a layout with ld columns.
+func (m *matmul) widen(name, layout string, ld int, wanted func(c impl) bool) error {
+	k, err := m.u.kernel("widen", m.u.name+"_"+name, rowThreads, 0, map[string]any{
+		"Doc": "rows of " + m.u.name + " as 16-bit numbers", "Count": m.count, "Act": m.act.name, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes),
+		"K": m.Weight.K, "Ld": ld, "Layout": layout})
+	if err == nil {
+		m.when(m.s.launch(k, m.blocks(1)), wanted)
+	}
+	return err
+}
+
+// multiply launches the product of the rows in tiles, for weights that are loaded in
+// pieces of some columns, bytes of each panel.
+func (m *matmul) multiply(piece, bytes int) error {
+	// As many stages as let two blocks fit on a GPU with 164 KB of shared memory per
+	// multiprocessor (sm_80): latency is hidden by the other block.
+	stages, shared := 0, 0
+	for n := 2; n <= 3; n++ {
+		if s := ringBytes(n, manifest.GemmTile, piece, bytes); n == 2 || 2*(s+1024) <= 164<<10 {
+			stages, shared = n, s
+		}
+	}
+	panels := m.Weight.Panels()
+	k, err := m.u.kernel("gemm", m.u.name+"_gemm", gemmThreads, shared, map[string]any{
+		"Doc": m.region.Doc + " for many rows", "Count": m.count, "Panel": fragmentType(m.Weight.DType), "Stages": stages, "Shared": shared,
+		"W": m.weights, "K": m.Weight.K, "Panels": panels})
+	if err == nil {
+		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels+7)/8)), func(c impl) bool { return c.name == implGemm })
+	}
+	return err
+}
+
+// wgmma launches the same product by wgmma. Its kernels are in a unit of the whole
+// model that is compiled for sm_90a only.
+func (m *matmul) wgmma(piece, bytes int) error {
+	u := m.u.e.wgmmaUnit()
+	u.decodes(m.Weight.DType)
+	weights, err := u.names.Weight(m.Arg, m.region.Loop)
+	if err != nil {
+		return err
+	}
+	panels := m.Weight.Panels()
+	for _, c := range m.impls {
+		tile := wgmmaTiles[c.name]
+		if tile == 0 {
+			continue
+		}
+		const stages = 4 // IFL_WGMMA_STAGES
+		shared := ringBytes(stages, tile, piece, bytes) + 2*8*stages
+		k, err := u.kernel("wgmma", fmt.Sprintf("%s_wgmma%d", m.u.name, tile), wgmmaThreads, shared, map[string]any{
+			"Doc": m.region.Doc + fmt.Sprintf(" in tiles of %d rows", tile), "Count": m.count, "Panel": fragmentType(m.Weight.DType), "NT": tile, "Shared": shared,
+			"W": weights, "K": m.Weight.K, "Panels": panels})
+		if err != nil {
+			return err
+		}
+		m.when(m.s.launch(k, m.blocks(tile), blocksOf((panels+7)/8)), func(o impl) bool { return o == c })
+	}
 	return nil
 }
 
-// gemmKernel returns the matmul kernel for 16-bit matrices, which all matmuls of the
-// model share. Its unit also contains the kernel that measures memory bandwidth.
-func (e *emitter) gemmKernel() (int, error) {
-	if e.gemm > 0 {
-		return e.gemm - 1, nil
+// wgmmaUnit returns the unit of the kernels by wgmma.
+func (e *emitter) wgmmaUnit() *unit {
+	if e.wgmma == nil {
+		e.wgmma = e.unit("wgmma")
+		e.wgmma.compute = hopper
+		e.wgmma.include("ifl_wgmma.cuh")
+		e.out.Plan.Needs = map[string]int{}
+		for name := range wgmmaTiles {
+			e.out.Plan.Needs[name] = hopper
+		}
 	}
-	u := e.unit("gemm")
-	u.include("ifl_gemm.cuh")
-	const stages, stageBytes = 4, 2 * manifest.GemmTile * 32 * 2 // IFL_PIPE, two tiles of IFL_DEPTH columns
-	k, err := u.kernel("gemm", u.name, 256, stages*stageBytes, map[string]any{"Doc": "Product of 16-bit matrices"})
+	return e.wgmma
+}
+
+// Threads per block of gemm and wgmma: IFL_GEMM_THREADS and IFL_WGMMA_THREADS.
+const (
+	gemmThreads  = 128
+	wgmmaThreads = 384
+)
+
+// ringBytes returns the size of a ring of chunks of 64 columns for a tile of
+// activations, with pieces of eight panels: ifl_gemm_ring::BYTES.
+func ringBytes(stages, tile, piece, bytes int) int {
+	sub := piece / 64
+	slots := (stages + 2*sub - 2) / sub
+	return stages*tile*128 + slots*8*bytes
+}
+
+// fragmentType returns the C++ type that loads fragments of weights.
+func fragmentType(dt tensor.DType) string {
+	if dt.IsBlock() {
+		return fmt.Sprintf("ifl_fragment_block<ifl_format_%s>", dt)
+	}
+	return fmt.Sprintf("ifl_fragment_float<ifl_pair_%s>", dt)
+}
+
+// readKernel adds the kernel that measures memory bandwidth to the model.
+func (e *emitter) readKernel() error {
+	if e.out.Plan.Read != nil {
+		return nil
+	}
+	u := e.unit("read")
+	read, err := u.kernel("read", u.name, 256, 0, map[string]any{"Doc": "reads memory"})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	read, err := u.kernel("read", u.name+"_read", 256, 0, map[string]any{"Doc": "reads memory"})
-	if err != nil {
-		return 0, err
-	}
-	e.gemm, e.out.Plan.Read = k+1, &read
-	return k, u.end("the product of 16-bit matrices")
+	e.out.Plan.Read = &read
+	return u.end("reads memory")
 }

@@ -247,6 +247,7 @@ func (m *matmul) memory(c impl) (b blockMemory) {
 			b.tile, b.shared = buffers, buffers+tile
 		}
 	case "finish":
+		b.cols = m.finishColumns()
 		b.shared = 4 * c.nt * b.cols
 	}
 	b.shared += 4 * b.floats

@@ -21,6 +21,7 @@ type unit struct {
 	formats []tensor.DType
 	headers []string
 	text    strings.Builder
+	compute int // Unit.Compute
 	proms   map[string]map[string]int
 }
 
@@ -67,14 +68,18 @@ func (u *unit) end(doc string) error {
 	u.names.Define(w)
 	w.P("")
 	w.Raw(u.text.String())
-	u.e.out.Units = append(u.e.out.Units, Unit{Name: u.name, Source: w.String(), Promises: u.proms})
+	u.e.out.Units = append(u.e.out.Units, Unit{Name: u.name, Source: w.String(), Promises: u.proms, Compute: u.compute})
 	return nil
 }
 
 // kernel renders a template into the unit and returns the kernel's index in the plan.
 func (u *unit) kernel(template, name string, threads, shared int, holes map[string]any) (int, error) {
-	if shared > maxShared {
-		return 0, fmt.Errorf("kernel %s needs %d bytes of shared memory; the cuda target supports at most %d", name, shared, maxShared)
+	most := maxShared
+	if u.compute == hopper {
+		most = hopShared
+	}
+	if shared > most {
+		return 0, fmt.Errorf("kernel %s needs %d bytes of shared memory; the cuda target supports at most %d", name, shared, most)
 	}
 	k := u.e.cat.Kernel(template)
 	if holes["Doc"] == nil {
@@ -100,7 +105,7 @@ func (u *unit) render(template, name string, holes map[string]any) error {
 // entry adds a kernel of the unit to the plan.
 func (u *unit) entry(k *templates.CUDAKernel, name string, threads, shared int) int {
 	p := &u.e.out.Plan
-	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared, Early: k.Early})
+	p.Kernels = append(p.Kernels, manifest.CUDAKernel{Name: name, Unit: u.name, Threads: threads, Shared: shared, Early: k.Early, Compute: u.compute})
 	return len(p.Kernels) - 1
 }
 

@@ -16,9 +16,11 @@ type CUDA struct {
 	Moves  []CUDALaunch `json:"moves"`
 	Images []CUDAImage  `json:"images"`
 	Read   *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth
-	// Matmuls are the matmuls with kernels selected by the number of rows; the last
-	// implementation of each is the 16-bit GEMM (CUDAGemm), if there is one.
+	// Matmuls are the matmuls with kernels selected by the number of rows.
 	Matmuls []Matmul `json:"matmuls,omitempty"`
+	// Needs maps implementations to the compute capability of the only GPUs that have
+	// them. They are not verified on hardware: only a profile selects them.
+	Needs map[string]int `json:"needs,omitempty"`
 
 	ActBytes  int64           `json:"act_bytes"`            // bytes per packed activation row
 	RowFloats int             `json:"row_floats,omitempty"` // floats of temporaries per row in device memory
@@ -45,10 +47,11 @@ type CUDASlot struct {
 // A CUDAKernel is a function in an image.
 type CUDAKernel struct {
 	Name    string `json:"name"`
-	Unit    string `json:"unit"`    // compilation unit of the images
-	Threads int    `json:"threads"` // threads per block
-	Shared  int    `json:"shared"`  // bytes of dynamic shared memory
-	Early   bool   `json:"early"`   // may start before the kernels in front of it end (ifl_await_inputs)
+	Unit    string `json:"unit"`              // compilation unit of the images
+	Threads int    `json:"threads"`           // threads per block
+	Shared  int    `json:"shared"`            // bytes of dynamic shared memory
+	Early   bool   `json:"early"`             // may start before the kernels in front of it end (ifl_await_inputs)
+	Compute int    `json:"compute,omitempty"` // see CUDAImage
 }
 
 // A CUDALaunch launches a kernel, or runs Body for each layer of a repeat. Every kernel
@@ -67,7 +70,7 @@ type CUDALaunch struct {
 
 	// Comm, if not nil, replaces the kernel: communication between ranks.
 	Comm *CUDAComm `json:"comm,omitempty"`
-	// Gemm, if not nil, replaces the kernel: a GEMM of 16-bit matrices.
+	// Gemm, if not nil, replaces the kernel: a matmul by cuBLASLt.
 	Gemm *CUDAGemm `json:"gemm,omitempty"`
 
 	Lo, Hi int          `json:",omitempty"` // layers of Body
@@ -81,16 +84,23 @@ type CUDAChoice struct {
 }
 
 // A CUDAGemm multiplies the rows in the context's wide buffer by a matrix, which Unpack
-// converts to 16 bits in chunks of whole panels, and writes to the product buffer.
+// converts to f16 in chunks of whole panels, and writes to the product buffer. cuBLASLt
+// computes it.
 type CUDAGemm struct {
-	N      int `json:"n"`       // rows of the matrix, a multiple of 16
-	Ld     int `json:"ld"`      // row stride of both factors, in elements
-	Unpack int `json:"unpack"`  // kernel that converts the matrix; its fourth argument is the first panel
-	Kernel int `json:"product"` // kernel of the GEMM if cuBLASLt is not used
+	N      int `json:"n"`      // rows of the matrix, a multiple of 16
+	Ld     int `json:"ld"`     // row stride of both factors, in elements
+	Unpack int `json:"unpack"` // kernel that converts the matrix; its fourth argument is the first panel
 }
 
-// GemmTile is the number of rows of either factor per block of CUDAGemm's kernel.
+// GemmTile is the number of rows of either factor per block of the gemm kernel.
 const GemmTile = 128
+
+// WideRows returns how many rows the wide buffer of a matmul of n rows has, and
+// WideCols how many columns at most for k columns: whole tiles.
+func WideRows(n int) int { return (n + 255) &^ 255 }
+
+// WideCols is described at WideRows.
+func WideCols(k int) int { return (k + 255) &^ 255 }
 
 // A CUDAComm is a communication between ranks in a step. The host copies the rows from
 // and to the GPU.
@@ -146,8 +156,9 @@ type CUDALookup struct {
 
 // A CUDAImage is the kernels of a unit, compiled for some GPUs.
 type CUDAImage struct {
-	Unit string `json:"unit"`
-	File string `json:"file"`
+	Unit    string `json:"unit"`
+	File    string `json:"file"`
+	Compute int    `json:"compute,omitempty"` // compute capability of the only GPUs that it is for; 0: all
 }
 
 // CUDAFiles lists the binary's files with code for GPUs.

@@ -38,7 +38,7 @@ func (d *Device) choose() (*choice, error) {
 	}
 	matmuls := slices.Clone(d.Plan.Matmuls)
 	for i := range matmuls {
-		matmuls[i].Rows = d.GPU.estimate(&matmuls[i], c.blas != nil)
+		matmuls[i].Rows = d.GPU.estimate(&matmuls[i], func(impl string) bool { return d.Plan.Needs[impl] == 0 && (impl != implCublas || c.blas != nil) })
 	}
 	var err error
 	if c.table, err = dispatch.Table(matmuls, d.Profile); err != nil {
@@ -47,9 +47,14 @@ func (d *Device) choose() (*choice, error) {
 	if g := d.Profile; g.OfGPU() && g.Machine.GPU.Name != d.GPU.Name {
 		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the subcommand tune", g.Machine.GPU.Name, d.GPU.Name)
 	}
-	if c.blas == nil && c.without(matmuls) {
+	if c.blas == nil && c.without(matmuls, implCublas) {
 		missing = nil // the profile selects cuBLASLt: report that it is missing
 		d.notify("the profile of %s was measured with cuBLASLt, which is missing here: the model's own kernels compute those matmuls", d.GPU.Name)
+	}
+	for impl := range d.Plan.Needs {
+		if !d.has(impl) && c.without(matmuls, impl) {
+			d.notify("the profile selects %s, which %s does not have: gemm computes those matmuls", impl, d.GPU.Name)
+		}
 	}
 	if missing != nil && d.BLAS != noBLAS {
 		d.notify("%v: the model's own kernels compute matmuls of many rows", missing)
@@ -57,14 +62,19 @@ func (d *Device) choose() (*choice, error) {
 	return c, nil
 }
 
-// without replaces cuBLASLt by the model's own kernel. It reports whether the choice
-// changed.
-func (c *choice) without(matmuls []manifest.Matmul) (changed bool) {
+// has reports whether the GPU has an implementation of matmuls.
+func (d *Device) has(impl string) bool {
+	need := d.Plan.Needs[impl]
+	return need == 0 || d.GPU.hasImage(d.Plan, need)
+}
+
+// without replaces an implementation by gemm. It reports whether the choice changed.
+func (c *choice) without(matmuls []manifest.Matmul, impl string) (changed bool) {
 	for i := range matmuls {
-		own, blas := slices.Index(matmuls[i].Impls, implGemm), slices.Index(matmuls[i].Impls, implCublas)
+		own, missing := slices.Index(matmuls[i].Impls, implGemm), slices.Index(matmuls[i].Impls, impl)
 		row := c.row(i)
 		for r := range row {
-			if blas >= 0 && row[r] == byte(blas) {
+			if missing >= 0 && row[r] == byte(missing) {
 				row[r], changed = byte(own), true
 			}
 		}

@@ -25,11 +25,11 @@ func hopper() *GPU {
 func TestEstimate(t *testing.T) {
 	for _, dt := range []string{"f16", "bf16", "q8_b64", "q4_b64"} {
 		s := &manifest.Matmul{N: 12288, K: 4096, DType: dt, Impls: allImpls}
-		from := hopper().estimate(s, true)
+		from := hopper().estimate(s, func(string) bool { return true })
 		if from[0] != 1 || from[5] < 16 || from[5] > 512 || from[1] < 2 || from[2] < 2 {
 			t.Errorf("%s: from %v rows on", dt, from)
 		}
-		if without := hopper().estimate(s, false); without[5] != -1 {
+		if without := hopper().estimate(s, func(impl string) bool { return impl != implCublas }); without[5] != -1 {
 			t.Errorf("%s without cuBLASLt: from %v rows on", dt, without)
 		}
 	}
@@ -65,6 +65,36 @@ func TestChoice(t *testing.T) {
 		}
 		if c.profile != nil && (choice.of(0, 2) != 0 || choice.of(0, 39) != 1 || choice.of(0, 4000) != 4) {
 			t.Errorf("the profile's rules became %s", dispatch.Describe(d.Plan.Matmuls[0], choice.row(0)))
+		}
+	}
+}
+
+// TestNeeds checks that no estimate selects an implementation that needs a certain GPU,
+// that a profile selects it there, and that gemm replaces it elsewhere, with one notice.
+func TestNeeds(t *testing.T) {
+	impls := append(slices.Clone(allImpls), "wgmma")
+	plan := func(image manifest.CUDAImage) *manifest.CUDA {
+		return &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 4096, K: 4096, DType: "f16", Impls: impls}}, Needs: map[string]int{"wgmma": 90}, Images: []manifest.CUDAImage{image}}
+	}
+	ampere := hopper()
+	ampere.Name, ampere.Compute = "NVIDIA A100", 80
+	measured := &dispatch.Profile{Shapes: []dispatch.Shape{{N: 4096, K: 4096, DType: "f16", Rules: []dispatch.Rule{{Rows: 1, Impl: "wgmma"}}}}}
+	here, absent := manifest.CUDAImage{Unit: "wgmma", Compute: 90}, manifest.CUDAImage{Unit: "other"}
+	for _, c := range []struct {
+		gpu     *GPU
+		image   manifest.CUDAImage
+		profile *dispatch.Profile
+		want    string
+		notices int
+	}{{hopper(), here, nil, "gemm", 0}, {hopper(), here, measured, "wgmma", 0}, {hopper(), absent, measured, "gemm", 1}, {ampere, here, measured, "gemm", 1}} {
+		notices := 0
+		d := &Device{GPU: c.gpu, Profile: c.profile, BLAS: noBLAS, Plan: plan(c.image), Notice: func(string, ...any) { notices++ }}
+		choice, err := d.chosen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := impls[choice.of(0, 512)]; got != c.want || notices != c.notices {
+			t.Errorf("%s, image %v: %s with %d notices, want %s with %d", c.gpu.Name, c.image, got, notices, c.want, c.notices)
 		}
 	}
 }

@@ -19,6 +19,7 @@ type roof struct {
 	l2     float64 // L2 size, bytes
 	issue  float64 // instructions of warps/s
 	tensor float64 // 16-bit tensor core multiply-adds/s with mma.sync
+	sms    float64 // multiprocessors
 	blas   float64 // the same with the instructions that cuBLASLt uses
 }
 
@@ -39,7 +40,7 @@ func (g *GPU) roof() roof {
 		return float64(otherwise)
 	}
 	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
-	r := roof{bytes: cmp.Or(g.peakBytes(), smallGPU), l2: or(g.L2Bytes, 4<<20), issue: 4 * clocks, tensor: 512 * clocks}
+	r := roof{bytes: cmp.Or(g.peakBytes(), smallGPU), l2: or(g.L2Bytes, 4<<20), issue: 4 * clocks, tensor: 512 * clocks, sms: float64(max(g.Processors, 1))}
 	if g.Compute == 80 || g.Compute >= 90 { // other GPUs have half the tensor core throughput
 		r.tensor *= 2
 	}
@@ -75,8 +76,9 @@ var instructions = map[string]struct {
 const launchTime = 2e-6
 
 // estimate returns the row count from which on each implementation of a matmul is the
-// fastest, by a roofline model; -1: never. Measured profiles are more accurate.
-func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
+// fastest, by a roofline model; -1: never. It considers those that may be selected.
+// Measured profiles are more accurate.
+func (g *GPU) estimate(s *manifest.Matmul, may func(impl string) bool) []int {
 	from := make([]int, len(s.Impls))
 	for i := range from {
 		from[i] = -1
@@ -86,7 +88,7 @@ func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	for rows := 1; rows < dispatch.Rows; rows++ {
 		best, least := 0, math.Inf(1)
 		for i, name := range s.Impls {
-			if name == implCublas && !blas {
+			if !may(name) {
 				continue
 			}
 			if t := r.time(s, name, rows); t < least*0.99 { // prefer the implementation for fewer rows in a tie
@@ -126,9 +128,12 @@ func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 		}
 		return t
 	}
-	tiles, rate := float64((rows+manifest.GemmTile-1)/manifest.GemmTile)*manifest.GemmTile, shareGemm*r.tensor
-	if impl == implCublas {
-		rate = shareCublas * r.blas
+	up := func(n, tile int) float64 { return float64((n + tile - 1) / tile) }
+	if impl == implGemm { // whole waves of blocks, each a tile of both factors
+		waves := math.Ceil(up(rows, manifest.GemmTile) * up(s.N, manifest.GemmTile) / r.sms)
+		macs := waves * r.sms * manifest.GemmTile * manifest.GemmTile * float64(s.K)
+		return 3*launchTime + max(bytes/r.bytes, macs/(shareGemm*r.tensor))
 	}
-	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + weights*tiles/rate
+	macs := weights * up(rows, manifest.GemmTile) * manifest.GemmTile
+	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + macs/(shareCublas*r.blas)
 }

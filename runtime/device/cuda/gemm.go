@@ -3,12 +3,13 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// gemmSizes are the buffer sizes in bytes for 16-bit matmuls.
+// gemmSizes are the buffer sizes in bytes for matmuls of many rows.
 type gemmSizes struct{ wide, panels, product, factor, blas int64 }
 
 func (s *gemmSizes) bytes() int64 { return s.wide + s.panels + s.product + s.factor + s.blas }
@@ -19,15 +20,22 @@ func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*man
 	for i := range list {
 		l := &list[i]
 		s.need(d, l.Body, rowsOf)
-		if l.Gemm == nil || err != nil || !d.measuring && !c.ever(l, rowsOf(l)) {
+		if l.Choice == nil || err != nil {
 			continue
 		}
-		rows := int64(rowsOf(l))
-		s.wide = max(s.wide, rows*int64(l.Gemm.Ld)*2)
-		s.product = max(s.product, rows*int64(l.Gemm.N)*4)
+		m := &d.Plan.Matmuls[l.Choice.Matmul]
+		wide := slices.ContainsFunc(l.Choice.Impls, func(i int) bool {
+			return m.Impls[i] == implGemm || m.Impls[i] == implCublas || d.Plan.Needs[m.Impls[i]] != 0
+		})
+		if !wide || !d.measuring && !c.ever(l, rowsOf(l)) {
+			continue
+		}
+		rows, n := int64(rowsOf(l)), int64(m.N+15)&^15
+		s.wide = max(s.wide, int64(manifest.WideRows(int(rows)))*int64(manifest.WideCols(m.K))*2)
+		s.product = max(s.product, rows*n*4)
 		s.factor = max(s.factor, rows*4)
-		s.panels = max(s.panels, int64(min(d.GPU.piece(l.Gemm.Ld), l.Gemm.N))*int64(l.Gemm.Ld)*2)
-		if c.blas != nil {
+		if l.Gemm != nil && c.blas != nil {
+			s.panels = max(s.panels, int64(min(d.GPU.piece(l.Gemm.Ld), l.Gemm.N))*int64(l.Gemm.Ld)*2)
 			s.blas = d.GPU.blasBytes()
 		}
 	}
@@ -47,9 +55,8 @@ func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
 	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
 }
 
-// gemm enqueues a 16-bit matmul, by cuBLASLt or by the model's own kernel. Its input
-// rows are already in the wide buffer.
-func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int, cublas bool) error {
+// gemm enqueues a matmul by cuBLASLt. Its input rows are already in the wide buffer.
+func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int) error {
 	g, h := l.Gemm, &m.memory.header
 	rows := m.rows(l, s)
 	piece := m.GPU.piece(g.Ld)
@@ -58,16 +65,8 @@ func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int, cublas bool) er
 		lay, first, product := int32(layer), int32(at/16), h.product+pointer(4*at)
 		err := m.GPU.launch(m.kernels[g.Unpack], [3]int{n / 16, 4, 1}, m.stream,
 			unsafe.Pointer(&m.memory.ctx), unsafe.Pointer(&m.memory.step), unsafe.Pointer(&lay), unsafe.Pointer(&first))
-		if err != nil {
-			return err
-		}
-		if cublas {
+		if err == nil {
 			err = m.blas.multiply(gemmShape{n, rows, g.Ld, g.N}, h.panels, h.wide, product, m.stream)
-		} else {
-			size := [4]int32{int32(n), int32(rows), int32(g.Ld), int32(g.N)}
-			grid := [3]int{(rows + manifest.GemmTile - 1) / manifest.GemmTile, (n + manifest.GemmTile - 1) / manifest.GemmTile, 1}
-			err = m.GPU.launch(m.kernels[g.Kernel], grid, m.stream, unsafe.Pointer(&h.panels), unsafe.Pointer(&h.wide), unsafe.Pointer(&product),
-				unsafe.Pointer(&size[0]), unsafe.Pointer(&size[1]), unsafe.Pointer(&size[2]), unsafe.Pointer(&size[3]))
 		}
 		if err != nil {
 			return err

@@ -194,19 +194,16 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	if !s.runs(l) {
 		return nil
 	}
-	impl := 0
-	if l.Choice != nil {
-		if impl = m.choice.of(l.Choice.Matmul, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
-			return nil
-		}
+	if l.Choice != nil && !slices.Contains(l.Choice.Impls, m.choice.of(l.Choice.Matmul, m.rows(l, s))) {
+		return nil
 	}
-	return m.launchOne(l, s, layer, impl)
+	return m.launchOne(l, s, layer)
 }
 
-// launchOne enqueues a kernel, or a 16-bit matmul by the given implementation.
-func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
+// launchOne enqueues a kernel, or a matmul by cuBLASLt.
+func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer int) error {
 	if l.Gemm != nil {
-		return m.gemm(l, s, layer, m.Plan.Matmuls[l.Choice.Matmul].Impls[impl] == implCublas)
+		return m.gemm(l, s, layer)
 	}
 	g := m.grid(l, s)
 	if g[0]*g[1]*g[2] == 0 {

@@ -34,6 +34,9 @@ func (d *Device) images() ([]image, error) {
 	var out []image
 	var replaced []string
 	for _, i := range d.Plan.Images {
+		if i.Compute != 0 && i.Compute != d.GPU.Compute {
+			continue
+		}
 		one := image{unit: i.Unit, data: d.Files[i.File]}
 		if d.Images != "" {
 			if err := one.replace(d.Images); err != nil {

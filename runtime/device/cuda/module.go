@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -35,6 +36,10 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, images []image) ([]kernel, error)
 	}
 	var out []kernel
 	for _, k := range plan.Kernels {
+		if k.Compute != 0 && !g.hasImage(plan, k.Compute) {
+			out = append(out, kernel{}) // never launched
+			continue
+		}
 		m, err := moduleOf(modules, k)
 		if err != nil {
 			return nil, err
@@ -46,6 +51,12 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, images []image) ([]kernel, error)
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// hasImage reports whether kernels for one compute capability can run: on its GPUs, if
+// their image is there. The emulation has one image for all kernels.
+func (g *GPU) hasImage(plan *manifest.CUDA, compute int) bool {
+	return g.Compute == compute && slices.ContainsFunc(plan.Images, func(i manifest.CUDAImage) bool { return i.Compute == compute || i.Unit == "" })
 }
 
 // loadImage loads an image. It copies the image, because the driver requires an

@@ -118,7 +118,7 @@ func (t *Timer) Shapes() []tune.Shape {
 		}
 		shape := tune.Shape{N: s.N, K: s.K, DType: s.DType}
 		for _, impl := range s.Impls {
-			if impl != implCublas || t.m.blas != nil {
+			if t.m.Device.has(impl) && (impl != implCublas || t.m.blas != nil) {
 				shape.Candidates = append(shape.Candidates, tune.Candidate{Impl: impl})
 			}
 		}
@@ -182,7 +182,7 @@ func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 			if !slices.Contains(l.Choice.Impls, impl) {
 				continue
 			}
-			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer, impl); err != nil {
+			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -106,11 +107,27 @@ static void *seed_stack(char *top, void (*fn)()) {
 namespace {
 constexpr size_t STACK = 128 << 10;
 constexpr int MAXT = 1024;
-enum State : uint8_t { READY, WAIT_WARP, WAIT_BLOCK, DONE };
+enum State : uint8_t { READY, WAIT_WARP, WAIT_BLOCK, WAIT_MBARRIER, DONE };
 
 struct Copy {
   void *d;
   const void *s;
+};
+// A bulk copy that has not completed.
+struct Bulk {
+  void *to;
+  const void *from;
+  uint32_t bytes;
+  void *barrier;
+};
+// A wgmma that has not been waited for.
+struct Wgmma {
+  float *d;
+  const uint32_t *a;
+  uint64_t b;
+  int n;
+  bool done;
+  std::vector<float> result;
 };
 struct Fiber : Thread {
   void *sp = nullptr;
@@ -119,6 +136,12 @@ struct Fiber : Thread {
   const char *where = "";
   std::vector<Copy> cur;
   std::vector<std::vector<Copy>> groups;
+  const void *barrier = nullptr;
+  bool fence = false;
+  size_t wgmmas = 0;
+  std::vector<Wgmma> open;
+  std::vector<std::vector<Wgmma>> batches;
+  std::map<const void *, std::vector<uint32_t>> fenced; // registers at the last wgmma.fence
 #ifdef EMU_TSAN
   void *fiber = nullptr;
 #endif
@@ -178,6 +201,9 @@ struct Executor : Block { // per OS thread, reused for all blocks it runs
     void *second;
   } sites[64];
   int vote_or = 0, vote_and = 1, vote_cnt = 0, vote_gen = 0, vote_res[2][3] = {};
+  std::vector<Bulk> bulk;
+  std::vector<char> proxy; // dynamic shared memory as the async proxy sees it
+  bool unfenced = false;
   char hb_block;
 #ifdef EMU_TSAN
   void *main_fiber = nullptr;
@@ -251,7 +277,7 @@ EMU_NOTSAN static void deadlock() {
   for (int i = 0, shown = 0; i < b->n && shown < 40; i++)
     if (i == 0 || b->th[i].st != b->th[i - 1].st || b->th[i].where != b->th[i - 1].where) {
       shown++;
-      const char *s[] = {"ready", "waits in warp op", "waits in block op", "exited"};
+      const char *s[] = {"ready", "waits in warp op", "waits in block op", "waits for mbarrier", "exited"};
       fprintf(stderr, "  thread %d.. : %s %s mask=%08x\n", i, s[b->th[i].st], b->th[i].where, b->th[i].wmask);
     }
   abort();
@@ -272,8 +298,16 @@ EMU_NOTSAN static void block_release() {
       b->wp[i >> 5].ready |= 1u << (i & 31);
     }
 }
-EMU_NOTSAN static void park(Fiber *t) {
+EMU_NOTSAN static bool complete_one();
+// The next thread to run; bulk copies complete when there is none.
+EMU_NOTSAN static Fiber *next_after(const Fiber *t) {
   Fiber *nx = next_ready(t->warp);
+  while (!nx && complete_one())
+    nx = next_ready(t->warp);
+  return nx;
+}
+EMU_NOTSAN static void park(Fiber *t) {
+  Fiber *nx = next_after(t);
   if (nx == t) {
     T = t;
     return;
@@ -396,6 +430,9 @@ void copy_wait(size_t left) {
   }
 }
 
+} // namespace emu
+#include "async.hpp"
+namespace emu {
 EMU_NOTSAN void *static_smem(const void *site, size_t n, size_t al) {
   Executor *b = executing();
   for (int i = 0; i < b->nsites; i++)
@@ -423,6 +460,7 @@ EMU_NOTSAN void fiber_main() {
     Fiber *t = running();
     b->fn(b->arg);
     t = running();
+    finished(t);
     t->st = DONE;
     t->where = "";
     b->nalive--;
@@ -430,7 +468,7 @@ EMU_NOTSAN void fiber_main() {
     b->wp[t->warp].alive &= ~(1u << t->lane);
     if (b->nalive && b->nwait == b->nalive)
       block_release();
-    Fiber *nx = next_ready(t->warp);
+    Fiber *nx = b->nalive ? next_after(t) : nullptr;
     if (!nx && b->nalive)
       deadlock();
     switch_to(t, nx);
@@ -468,6 +506,8 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
   b->nalive = b->n;
   if (b->smem)
     memset(b->smem_map, 0xFF, b->smem_cap); // poison: fp16/fp32 NaN
+  b->proxy.assign(b->smem ? b->smem_map + b->smem_cap - b->smem : 0, (char)0xFF);
+  b->unfenced = false;
   b->nsites = 0;
   if (!b->st_map)
     b->st_map = (char *)mmap(nullptr, 256 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -502,6 +542,8 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
     t.st = READY;
     t.cur.clear();
     t.groups.clear();
+    t.fence = false, t.wgmmas = 0;
+    t.fenced.clear();
     t.tid = dim3(i % b->bdim.x, i / b->bdim.x % b->bdim.y, i / (b->bdim.x * b->bdim.y));
 #ifdef EMU_TSAN
     __tsan_release(&b->hb_block);
@@ -511,6 +553,7 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
 #endif
   }
   switch_to(nullptr, next_ready(0));
+  finished(b);
 #ifdef EMU_TSAN
   for (int i = 0; i < b->n; i++) {
     __tsan_switch_to_fiber(b->th[i].fiber, 1);

@@ -20,6 +20,10 @@ struct ifl_in_shared {
   const uint8_t *at;
   __device__ __forceinline__ ifl_in_shared operator+(int bytes) const { return {at + bytes}; }
 };
+struct ifl_pair_in_shared {
+  const uint8_t *at; /* of two rows: x[0] and x[1] */
+  __device__ __forceinline__ ifl_pair_in_shared operator+(int bytes) const { return {at + bytes}; }
+};
 struct ifl_in_registers {
   const uint4 *at; /* the unit's vectors; after unrolling, every index is a constant */
   __device__ __forceinline__ ifl_in_registers operator+(int bytes) const { return {at + bytes / 64}; }
@@ -28,6 +32,10 @@ struct ifl_in_registers {
 IFL_DEVICE ifl_codes ifl_codes_in(uint4 v) { return {{v.x, v.y, v.z, v.w}}; }
 IFL_DEVICE ifl_codes ifl_load_codes(const uint8_t *p) { return ifl_codes_in(ifl_load_stream(p)); }
 IFL_DEVICE ifl_codes ifl_load_codes(ifl_in_shared p) { return ifl_codes_in(*reinterpret_cast<const uint4 *>(p.at)); }
+IFL_DEVICE ifl_codes ifl_load_codes(ifl_pair_in_shared p) {
+  const uint2 v = *reinterpret_cast<const uint2 *>(p.at);
+  return {{v.x, v.y, 0, 0}};
+}
 IFL_DEVICE ifl_codes ifl_load_codes(ifl_in_registers p) { return ifl_codes_in(*p.at); }
 
 /* `width` ≤ 5 bits of every byte, from bit `from`, moved to bit `to`; the other bits are 0. */

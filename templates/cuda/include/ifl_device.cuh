@@ -1,7 +1,7 @@
 /* The context of a model's kernels, groups of cooperating threads, and the functions of elementwise expressions.
  *
- * The same source is compiled by nvcc and, after the emulation's header, by a C++ compiler. Only ifl_intrin.cuh contains
- * inline PTX. */
+ * The same source is compiled by nvcc and, after the emulation's header, by a C++ compiler. Only ifl_intrin.cuh and
+ * ifl_intrin90.cuh contain inline PTX. */
 #pragma once
 #include "ifl_intrin.cuh"
 #include "ifl_step.h"

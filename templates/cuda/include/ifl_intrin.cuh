@@ -1,4 +1,5 @@
-// Intrinsics: inline PTX with nvcc, C++ with the same fragment layouts in the emulation. No other file contains PTX.
+// Intrinsics: inline PTX with nvcc, C++ with the same fragment layouts in the emulation. Only ifl_intrin90.cuh also
+// contains PTX.
 #pragma once
 #ifdef IFL_EMU
 #include <stdint.h>

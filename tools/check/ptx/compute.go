@@ -59,7 +59,7 @@ func quick(name, typ string, to int, src []source) func(*thread) error {
 		return func(t *thread) error { t.set(to, norm(uint64(f(uint32(src[0](t)), uint32(src[1](t)))))); return nil }
 	}
 	one := func(f func(t *thread) float32) func(*thread) error {
-		return func(t *thread) error { t.set(to, uint64(math.Float32bits(f(t)))); return nil }
+		return func(t *thread) error { t.set(to, single(f(t))); return nil }
 	}
 	get := func(t *thread, i int) float32 { return math.Float32frombits(uint32(src[i](t))) }
 	switch name + "." + typ {

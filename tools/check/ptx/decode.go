@@ -21,7 +21,16 @@ func (b *body) decode(in *instruction, mods, args []string, rest string) error {
 		return b.cvta(in, mods, args)
 	case "atom", "red":
 		return b.atom(in, mods, args)
-	case "membar", "fence", "prefetch", "discard", "applypriority":
+	case "fence":
+		if in.do = func(*thread) error { return nil }; slices.Contains(mods, "proxy") {
+			in.do = proxyFence
+		}
+		return nil
+	case "mbarrier":
+		return b.mbarrier(in, mods, args)
+	case "wgmma":
+		return b.wgmma(in, mods, args)
+	case "membar", "setmaxnreg", "prefetch", "discard", "applypriority":
 		in.do = func(*thread) error { return nil }
 		return nil
 	case "call":

@@ -45,7 +45,7 @@ const (
 	notSupported = 801
 )
 
-// NewDriver returns a driver with one device of compute capability 8.0.
+// NewDriver returns a driver with one device of compute capability 9.0.
 func NewDriver() *Driver {
 	d := &Driver{Ran: map[string]int{}, calls: map[string]uintptr{}}
 	ok1 := func(uintptr) uintptr { return success }
@@ -61,7 +61,7 @@ func NewDriver() *Driver {
 		"cuDeviceGet":      func(p, _ uintptr) uintptr { return give32(p, 0) },
 		"cuDeviceGetName":  func(p, n, _ uintptr) uintptr { copy(unsafe.Slice((*byte)(at(p)), n), "PTX\x00"); return success },
 		"cuDeviceGetAttribute": func(p, a, _ uintptr) uintptr {
-			return give32(p, map[uintptr]int32{16: 4, 75: 8, 76: 0, 97: 160 << 10}[a])
+			return give32(p, map[uintptr]int32{16: 4, 75: 9, 76: 0, 97: 227 << 10}[a])
 		},
 		"cuDeviceGetPCIBusId":          func(p, n, _ uintptr) uintptr { copy(unsafe.Slice((*byte)(at(p)), n), "\x00"); return success },
 		"cuDevicePrimaryCtxRetain":     func(p, _ uintptr) uintptr { return give(p, 1) },

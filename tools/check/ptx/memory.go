@@ -121,6 +121,9 @@ func (b *body) cvta(in *instruction, mods, args []string) error {
 // async is cp.async: it copies when something waits for the group, the latest
 // moment that the ISA allows.
 func (b *body) async(in *instruction, mods, args []string) error {
+	if mods[2] == "bulk" {
+		return b.bulkCopy(in, mods, args)
+	}
 	switch mods[2] {
 	case "commit_group":
 		in.do = func(t *thread) error {

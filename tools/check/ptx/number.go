@@ -26,9 +26,17 @@ func fbits(t string, x float64) uint64 {
 	case "bf16":
 		return uint64(floatToBF16(float32(x)))
 	case "f32":
-		return uint64(math.Float32bits(float32(x)))
+		return single(float32(x))
 	}
 	return math.Float64bits(x)
+}
+
+// single returns the bits of a result; NaNs are canonical.
+func single(x float32) uint64 {
+	if x != x {
+		return 0x7fffffff
+	}
+	return uint64(math.Float32bits(x))
 }
 
 func halfToFloat(h uint16) float64 {

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 )
 
 // A Launch is the configuration of a kernel launch.
@@ -51,11 +52,12 @@ func (m *Module) Params(kernel string) ([]int, bool) {
 
 // block runs one block.
 func (m *Module) block(f *function, l Launch, id [3]uint32, memory Memory) error {
-	b := &block{memory: memory, id: id, size: l.Block, grid: l.Grid, dynamic: (f.bytes + 15) &^ 15}
+	b := &block{memory: memory, id: id, size: l.Block, grid: l.Grid, dynamic: (f.bytes + 15) &^ 15, phases: map[uint64]*phase{}}
 	b.shared = make([]byte, b.dynamic+l.Shared)
 	for i := range b.shared {
 		b.shared[i] = 0xff // NaN
 	}
+	b.proxy = slices.Clone(b.shared)
 	n := int(l.Block[0] * l.Block[1] * l.Block[2])
 	for i := range n {
 		t := &thread{block: b, lane: i % 32, bar: -1, frame: newFrame(f)}
@@ -88,9 +90,10 @@ func (b *block) run() error {
 	for {
 		moved, alive := false, 0
 		for _, t := range b.threads {
-			if t.done || t.waits != nil || t.bar >= 0 {
+			if t.done || t.waits != nil || t.bar >= 0 || t.phase != nil && !t.phase() {
 				continue
 			}
+			t.phase = nil
 			moved = true
 			if err := t.run(); err != nil {
 				return fmt.Errorf("thread %d,%d,%d: %w", t.index[0], t.index[1], t.index[2], err)
@@ -110,9 +113,9 @@ func (b *block) run() error {
 			}
 		}
 		if alive == 0 {
-			return nil
+			return b.left()
 		}
-		if !moved {
+		if !moved && !b.copyOne() {
 			return b.stuck()
 		}
 	}
@@ -169,7 +172,7 @@ func (t *thread) run() error {
 		if err := in.do(t); err != nil {
 			return fmt.Errorf("%s: %w", in.text, err)
 		}
-		if t.done || t.bar >= 0 {
+		if t.done || t.bar >= 0 || t.phase != nil {
 			return nil
 		}
 	}

@@ -25,7 +25,8 @@ type thread struct {
 	waits  *meeting // collective op that it waits for, or nil
 	bar    int      // barrier that it waits at, or -1
 	groups [][]copy16
-	fresh  []copy16 // cp.async since the last commit
+	fresh  []copy16    // cp.async since the last commit
+	phase  func() bool // whether the mbarrier phase that it waits for has completed, or nil
 }
 
 // A frame is a function that is being executed.
@@ -44,7 +45,15 @@ type copy16 struct {
 }
 
 // A warp is 32 threads.
-type warp struct{ lanes []*thread }
+type warp struct {
+	lanes   []*thread
+	fenced  bool                  // wgmma.fence has run
+	open    []*wgmma              // since the last commit
+	groups  [][]*wgmma            // committed
+	results [32]map[uint64]uint64 // by token
+	tokens  uint64
+	count   int // of wgmma
+}
 
 // A block has the shared memory.
 type block struct {
@@ -56,6 +65,11 @@ type block struct {
 	threads []*thread
 	warps   []*warp
 	dynamic int // start of the launch's dynamic shared memory
+
+	proxy    []byte            // shared memory as the async proxy sees it
+	phases   map[uint64]*phase // of mbarriers, by address
+	unfenced bool              // an mbarrier was initialized since the last proxy fence
+	bulks    []bulk
 }
 
 // Memory returns the bytes at an address of global memory.

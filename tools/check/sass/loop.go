@@ -57,6 +57,23 @@ func (k *Kernel) MainLoop() (Loop, bool) {
 	return out, true
 }
 
+// TensorLoop returns the number of tensor-core instructions and of all instructions of
+// the smallest loop with the most of the former.
+func (k *Kernel) TensorLoop() (mma, all int) {
+	for _, l := range k.loops() {
+		n, size := 0, l[1]-l[0]+1
+		for _, i := range k.Code[l[0] : l[1]+1] {
+			if strings.HasPrefix(i.Op, "HMMA") || strings.HasPrefix(i.Op, "HGMMA") {
+				n++
+			}
+		}
+		if n > mma || n == mma && size < all {
+			mma, all = n, size
+		}
+	}
+	return mma, all
+}
+
 var target = regexp.MustCompile(`(?:^|\s)(0x[0-9a-f]+)$`)
 
 // loops returns the first and last instructions of every loop: of every branch to a

@@ -62,3 +62,22 @@ func TestAsync(t *testing.T) {
 		t.Errorf("main loop %+v", l)
 	}
 }
+
+// tensor has a loop of two tensor-core instructions within another loop.
+const tensor = `
+arch = sm_90a
+		Function : k
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/                   IADD3 R2, R2, 0x1, RZ ;
+        /*0020*/                   HGMMA.64x128x16.F32 R24, R104, gdesc[UR4], R24 ;
+        /*0030*/                   HGMMA.64x128x16.F32 R24, R104, gdesc[UR4], R24 ;
+        /*0040*/              @!P0 BRA 0x20 ;
+        /*0050*/                   BRA 0x60 ;
+        /*0060*/               @P1 BRA 0x10 ;
+`
+
+func TestTensorLoop(t *testing.T) {
+	if mma, all := Parse(tensor)["sm_90a"]["k"].TensorLoop(); mma != 2 || all != 3 {
+		t.Errorf("%d tensor-core instructions of %d, want 2 of 3", mma, all)
+	}
+}
