@@ -179,7 +179,7 @@ func TestEmulatedProfile(t *testing.T) {
 	if err := p.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...), 1, file, `no implementation "avx"`, "gemv, gemv4, flat_gemm")
+	wantError(t, call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...), 1, file, `no implementation "avx"`, "gemv, flat_gemm")
 	wantError(t, iflowc(t, "compile", demoSpec, "--profile", file, "-o", filepath.Join(t.TempDir(), "x")), exitUsage, file, "measured on a GPU", ".cuda.profile")
 }
 

@@ -99,6 +99,15 @@ func TestEmulatedNCCL(t *testing.T) {
 		}
 		checkStory(t, want.Tokens, ranks[0].out.String(), ranks[0].said.String()+ranks[1].said.String())
 	})
+	t.Run("graph", func(t *testing.T) { // exchanges are in the graph of a step
+		t.Parallel()
+		ranks := byTorchrun(t, append(env[:len(env):len(env)], "EMU_FAIL=cuGraphLaunch:719"), 2, slices.Concat([]string{bin}, ncclStory))
+		ranks[0].Wait()
+		if said := ranks[0].said.String(); !strings.Contains(said, "cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED") {
+			t.Errorf("no graph was launched: %s", said)
+		}
+	})
+	t.Run("stages", func(t *testing.T) { t.Parallel(); inStages(t, want.Tokens, dir, env) })
 	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "10s", false) })
 	t.Run("dies", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "5m", true) })
 	for text, with := range map[string]string{
@@ -110,6 +119,24 @@ func TestEmulatedNCCL(t *testing.T) {
 		if got.code != 2 || !strings.Contains(got.stderr, text) {
 			t.Errorf("exit %d: %s, expected %q", got.code, got.stderr, text)
 		}
+	}
+}
+
+// inStages holds a pipeline of two tensor-parallel groups, which have communicators of
+// their own, against the tokens of the whole model.
+func inStages(t *testing.T, want []int, dir string, env []string) {
+	t.Helper()
+	bin := filepath.Join(dir, "stages")
+	iflowc(t, "compile", demoSpec, "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1;2&3", "-o", bin).succeed(t)
+	ranks := byTorchrun(t, env, 4, slices.Concat([]string{bin}, ncclStory, []string{"--rank-timeout", "5m"}))
+	for _, r := range ranks {
+		if err := r.Wait(); err != nil {
+			t.Errorf("%v\n%v", err, r.said)
+		}
+	}
+	var got struct{ Tokens []int }
+	if decode(t, ranks[0].out.String(), &got); !slices.Equal(got.Tokens, want) {
+		t.Errorf("%v, expected %v", got.Tokens, want)
 	}
 }
 

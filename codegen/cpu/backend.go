@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -43,7 +44,9 @@ func (e *emitter) State(offset string) string {
 	return "c->state + " + offset + " * c->pages"
 }
 
-func (e *emitter) Part(rank int) string { return fmt.Sprintf("(const float *)c->parts[%d]", rank) }
+func (e *emitter) Part(rank int, _ *ir.Value) string {
+	return fmt.Sprintf("(const float *)c->parts[%d]", rank)
+}
 
 func (e *emitter) Embed(table tensor.DType) (string, error) {
 	k, err := e.only("embed", table)

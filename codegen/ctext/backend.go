@@ -2,6 +2,7 @@ package ctext
 
 import (
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -27,8 +28,8 @@ type Backend interface {
 	Weights(w *layout.Weight) string
 	// State returns the address of the KV cache at an offset, in bytes per page.
 	State(offset string) string
-	// Part returns the address of a TP rank's part of the last exchange.
-	Part(rank int) string
+	// Part returns the address of a TP rank's part of the last exchange, rows of x.
+	Part(rank int, x *ir.Value) string
 	// Embed returns the start of a call that looks up a row of a table.
 	Embed(table tensor.DType) (string, error)
 	// Prefetches reports whether to prefetch the cache lines that a later row writes.

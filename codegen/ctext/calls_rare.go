@@ -116,7 +116,7 @@ func (r *Rows) sinusoid(list []*ir.Op, at int) error {
 
 // part returns the address of a rank's row in the last exchange.
 func (r *Rows) part(rank int, x *ir.Value) string {
-	return fmt.Sprintf("%s + (int64_t)t * %d", r.Backend.Part(rank), layout.Round16(x.Type.Cols()))
+	return fmt.Sprintf("%s + (int64_t)t * %d", r.Backend.Part(rank, x), layout.Round16(x.Type.Cols()))
 }
 
 // sum adds the ranks' rows in the order of ranks, so that it is bit-identical on

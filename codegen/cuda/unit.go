@@ -7,6 +7,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
@@ -144,8 +145,9 @@ func (u *unit) State(offset string) string {
 	return "ifl_state(c, " + offset + " * c->pages)"
 }
 
-func (u *unit) Part(rank int) string {
-	return fmt.Sprintf("reinterpret_cast<const float *>(c->parts + %d * c->part_bytes)", rank)
+func (u *unit) Part(rank int, x *ir.Value) string {
+	most := map[string]string{"tokens": "c->max_tokens", "out_rows": "c->max_out_rows", "sequences": "c->max_seqs"}[x.Role()]
+	return fmt.Sprintf("ifl_part_of(c, %d, %s, %s, %d)", rank, rowCount(x.Role()), most, layout.Round16(x.Type.Cols()))
 }
 
 func (u *unit) Embed(table tensor.DType) (string, error) {

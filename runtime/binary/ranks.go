@@ -45,8 +45,8 @@ func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err err
 			return nil, false, err
 		}
 	}
-	p := &rankProgram{b: b, launch: l, connect: func(rank int, d *cuda.Device) {
-		b.connectByNCCL(rank, d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // job is set when this is called
+	p := &rankProgram{b: b, launch: l, connect: func(d *cuda.Device) {
+		b.connectByNCCL(d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // job is set when this is called
 	}}
 	if job, err = ranks.Join(ctx, p, l); err != nil {
 		return nil, false, Blame(err)
@@ -71,7 +71,7 @@ func (b *Binary) onGPUs(l comm.Launch) error {
 
 // threads opens all ranks as threads of this process.
 func (b *Binary) threads(s ranks.Settings) (ranks.Group, error) {
-	return ranks.Threads(&rankProgram{b: b, connect: func(int, *cuda.Device) {}}, s)
+	return ranks.Threads(&rankProgram{b: b, connect: func(*cuda.Device) {}}, s)
 }
 
 // group opens the ranks of a partitioned model, once.
@@ -107,8 +107,8 @@ func (b *Binary) closeRanks() {
 // A rankProgram implements ranks.Program for a partitioned binary.
 type rankProgram struct {
 	b       *Binary
-	launch  comm.Launch                      // the job's launch; zero if ranks are threads
-	connect func(rank int, gpu *cuda.Device) // sets up direct communication of a rank's GPU
+	launch  comm.Launch            // the job's launch; zero if ranks are threads
+	connect func(gpu *cuda.Device) // sets up direct communication of a rank's GPU
 }
 
 // Manifest returns the manifest of the whole model.
@@ -167,7 +167,7 @@ func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string
 	if err != nil {
 		return fmt.Errorf("rank %d: %w; set IFLOWC_DEVICE=cpu to run all ranks on the CPU", rank, err)
 	}
-	r.connect(rank, d)
+	r.connect(d)
 	k.Device = d
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string
 // connectByNCCL makes the GPUs of a job communicate directly if the job has no MPI, or
 // if $IFLOWC_NCCL is set on all ranks, to 1 or to the library's file. It is untested on
 // GPUs, so it is not the default with MPI.
-func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open func(file string) (cuda.Link, error)) {
+func (b *Binary) connectByNCCL(d *cuda.Device, l *comm.Launch, open func(file string) (cuda.Link, error)) {
 	file, part := os.Getenv("IFLOWC_NCCL"), b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
 	unset := file == "" || file == "0"
@@ -185,8 +185,6 @@ func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open fu
 	if file == "1" || file == "0" {
 		file = ""
 	}
-	own := part.Ranks[rank]
-	d.Group = cuda.Group{First: rank - own.TPRank, TPSize: own.TPSize}
 	d.OpenLink = func() (cuda.Link, error) { return open(file) }
 }
 

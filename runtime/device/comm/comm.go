@@ -39,6 +39,11 @@ type Counts struct {
 // Waited returns how long the rank's steps waited for earlier pipeline stages.
 func (c Counts) Waited() time.Duration { return time.Duration(c.waited) }
 
+// Minus returns the volume since before.
+func (c Counts) Minus(before Counts) Counts {
+	return Counts{c.Exchanges - before.Exchanges, c.Exchanged - before.Exchanged, c.Sends - before.Sends, c.Sent - before.Sent, c.waited - before.waited}
+}
+
 // functions are the addresses of a library's C transport functions.
 type functions struct {
 	counts, failed, patience          uintptr

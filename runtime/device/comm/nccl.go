@@ -34,8 +34,8 @@ type NCCL struct {
 
 type ncclCalls struct {
 	getVersion, getUniqueID, commInit  uintptr
-	commDestroy, commAbort             uintptr
-	send, recv, groupStart, groupEnd   uintptr
+	commSplit, commDestroy, commAbort  uintptr
+	send, recv, allGather              uintptr
 	errorString, lastError, asyncError uintptr
 }
 
@@ -66,7 +66,7 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 	}{
 		{"ncclGetVersion", &c.getVersion}, {"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRankScalable", &c.commInit},
 		{"ncclCommDestroy", &c.commDestroy}, {"ncclCommAbort", &c.commAbort}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
-		{"ncclGroupStart", &c.groupStart}, {"ncclGroupEnd", &c.groupEnd},
+		{"ncclAllGather", &c.allGather}, {"ncclCommSplit", &c.commSplit},
 		{"ncclGetErrorString", &c.errorString}, {"ncclGetLastError", &c.lastError}, {"ncclCommGetAsyncError", &c.asyncError},
 	} {
 		var err error
@@ -91,16 +91,19 @@ type NCCLID [128]byte
 type NCCLGroup struct {
 	n           *NCCL
 	comm        atomic.Uintptr // ncclComm_t; 0: not joined, left or aborted
+	tensor      atomic.Uintptr // that of the tensor-parallel group; the same if all ranks belong to it
 	rank, ranks int
+	first, size int // of the tensor-parallel group
 
-	together         bool // inside Together
-	part             int  // bytes of this rank's part of the exchange
 	exchanges, bytes atomic.Int64
 	sends, sent      atomic.Int64
 }
 
-// Group returns a rank's membership in a group, before Join.
-func (n *NCCL) Group(rank, ranks int) *NCCLGroup { return &NCCLGroup{n: n, rank: rank, ranks: ranks} }
+// Group returns a rank's membership in a group, before Join. The rank belongs to a
+// tensor-parallel group of the given first rank and size.
+func (n *NCCL) Group(rank, ranks, first, size int) *NCCLGroup {
+	return &NCCLGroup{n: n, rank: rank, ranks: ranks, first: first, size: size}
+}
 
 // ID creates the id of a new job.
 func (r *NCCLGroup) ID() (id NCCLID, err error) {
@@ -116,6 +119,13 @@ func (r *NCCLGroup) Join(id NCCLID) error {
 		return fmt.Errorf("rank %d of %d: %w", r.rank, r.ranks, err)
 	}
 	r.comm.Store(comm)
+	tensor := comm
+	if r.size != r.ranks { // then no rank's group has all ranks, and all ranks split the communicator
+		if err := r.call("ncclCommSplit", r.n.calls.commSplit, comm, uintptr(r.first), uintptr(r.rank), uintptr(unsafe.Pointer(&tensor)), 0); err != nil {
+			return fmt.Errorf("rank %d of %d: %w", r.rank, r.ranks, err)
+		}
+	}
+	r.tensor.Store(tensor)
 	return nil
 }
 
@@ -127,12 +137,8 @@ const (
 
 // Send enqueues a send of bytes to a rank.
 func (r *NCCLGroup) Send(to int, from uintptr, bytes int, stream uintptr) error {
-	if r.together {
-		r.part = bytes
-	} else {
-		r.sends.Add(1)
-		r.sent.Add(int64(bytes))
-	}
+	r.sends.Add(1)
+	r.sent.Add(int64(bytes))
 	return r.call("ncclSend", r.n.calls.send, from, uintptr(bytes), ncclUint8, uintptr(to), r.comm.Load(), stream)
 }
 
@@ -141,21 +147,21 @@ func (r *NCCLGroup) Recv(to uintptr, from int, bytes int, stream uintptr) error 
 	return r.call("ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm.Load(), stream)
 }
 
-// Together enqueues the sends and receives of calls as one group, as an exchange in
-// which they wait for each other.
-func (r *NCCLGroup) Together(calls func() error) error {
-	if err := r.call("ncclGroupStart", r.n.calls.groupStart); err != nil {
-		return err
-	}
-	r.together = true
-	err := calls()
-	r.together = false
+// Gather enqueues an exchange in the tensor-parallel group: it stores the parts of all
+// ranks one after another. ncclAllGather only copies, so that its result does not depend
+// on NCCL's algorithm.
+func (r *NCCLGroup) Gather(to, from uintptr, bytes int, stream uintptr) error {
 	r.exchanges.Add(1)
-	r.bytes.Add(int64(r.part))
-	if end := r.call("ncclGroupEnd", r.n.calls.groupEnd); err == nil {
-		err = end
-	}
-	return err
+	r.bytes.Add(int64(bytes))
+	return r.call("ncclAllGather", r.n.calls.allGather, from, to, uintptr(bytes), ncclUint8, r.tensor.Load(), stream)
+}
+
+// Replayed adds the volume of calls that a graph repeats.
+func (r *NCCLGroup) Replayed(c Counts) {
+	r.exchanges.Add(c.Exchanges)
+	r.bytes.Add(c.Exchanged)
+	r.sends.Add(c.Sends)
+	r.sent.Add(c.Sent)
 }
 
 // Counts returns the communication volume enqueued so far.
@@ -165,28 +171,33 @@ func (r *NCCLGroup) Counts() Counts {
 
 // Failed returns the asynchronous error of the group: a lost rank or link.
 func (r *NCCLGroup) Failed() error {
-	var code int32
-	if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, r.comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
-		return err
+	for _, comm := range []*atomic.Uintptr{&r.comm, &r.tensor} {
+		var code int32
+		if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
+			return err
+		}
+		if code != 0 && code != ncclInProgress {
+			return fmt.Errorf("%w: %w", device.ErrComm, r.n.describe("NCCL", code))
+		}
 	}
-	if code == 0 || code == ncclInProgress {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", device.ErrComm, r.n.describe("NCCL", code))
+	return nil
 }
 
 // Abort aborts pending work: calls that wait for another rank return, on any thread.
 // The NCCLGroup cannot be used afterwards.
-func (r *NCCLGroup) Abort() {
-	if c := r.comm.Swap(0); c != 0 {
-		purego.SyscallN(r.n.calls.commAbort, c)
-	}
-}
+func (r *NCCLGroup) Abort() { r.leave(r.n.calls.commAbort) }
 
 // Close leaves the group when all its work has finished.
-func (r *NCCLGroup) Close() {
-	if c := r.comm.Swap(0); c != 0 {
-		purego.SyscallN(r.n.calls.commDestroy, c)
+func (r *NCCLGroup) Close() { r.leave(r.n.calls.commDestroy) }
+
+// leave calls a function once for each communicator.
+func (r *NCCLGroup) leave(f uintptr) {
+	all, tensor := r.comm.Swap(0), r.tensor.Swap(0)
+	if tensor != 0 && tensor != all {
+		purego.SyscallN(f, tensor)
+	}
+	if all != 0 {
+		purego.SyscallN(f, all)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestNCCL(t *testing.T) {
 	if n.Version < leastNCCL {
 		t.Fatalf("version %d", n.Version)
 	}
-	ring := n.Group(0, 1)
+	ring := n.Group(0, 1, 0, 1)
 	a, err := ring.ID()
 	if err != nil {
 		t.Fatal(err)

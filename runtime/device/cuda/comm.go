@@ -11,30 +11,37 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A Link connects GPUs (NCCL). Its calls enqueue work on a stream; buffers are GPU
-// addresses. Ranks are numbered as in the job.
+// A Link connects GPUs (NCCL). Its calls enqueue work on a stream, which may be captured
+// as a graph; buffers are GPU addresses. Ranks are numbered as in the job.
 type Link interface {
 	Send(to int, from uintptr, bytes int, stream uintptr) error
 	Recv(to uintptr, from int, bytes int, stream uintptr) error
-	// Together enqueues the work of several calls as one group.
-	Together(calls func() error) error
+	// Gather stores the parts of all ranks of the tensor-parallel group one after
+	// another.
+	Gather(to, from uintptr, bytes int, stream uintptr) error
+	// Counts returns the communication volume that calls have enqueued so far. Replayed
+	// adds that of a graph.
+	Counts() comm.Counts
+	Replayed(comm.Counts)
 	// Failed returns the asynchronous error of the link.
 	Failed() error
 	Close()
 }
-
-// A Group is the tensor-parallel group of a rank: its first rank and its size.
-type Group struct{ First, TPSize int }
 
 // A commTable mirrors struct ifl_comm of ifl_comm.h, the transport functions.
 type commTable struct{ self, exchange, send, recv uintptr }
 
 // A transport exchanges rows of a buffer with other ranks.
 type transport interface {
-	// communicate executes the communication of a launch on bytes of its buffer.
-	communicate(m *model, c *manifest.CUDAComm, bytes int64) error
+	// communicate executes the communication of a launch on rows of its buffer. The
+	// parts of an exchange have room for the given number of rows on the GPU.
+	communicate(m *model, c *manifest.CUDAComm, rows, room int) error
+	// link returns what enqueues the work of communicate without waiting, so that
+	// graphs can contain it; nil: communicate waits.
+	link() Link
 	// failed returns an asynchronous error, after the stream was synchronized.
 	failed() error
 	close(g *GPU)
@@ -51,7 +58,7 @@ func (m *model) openTransport(bytes int64) (transport, error) {
 		if err != nil {
 			return noTransport{}, err
 		}
-		return linkTransport{link, m.Group}, nil
+		return linkTransport{link}, nil
 	}
 	if m.cfg.Comm == nil {
 		return noTransport{}, nil // enough to measure kernels
@@ -73,19 +80,30 @@ func widest(list []manifest.CUDALaunch) (cols int) {
 
 // communicate sends rows to other ranks or receives theirs.
 func (m *model) communicate(l *manifest.CUDALaunch, s shape) error {
-	bytes := int64(s.rowsOf(l.Rows)) * int64(l.Comm.Cols) * 4
-	if bytes == 0 {
+	rows := s.rowsOf(l.Rows)
+	if rows == 0 {
 		return nil
 	}
-	return m.transport.communicate(m, l.Comm, bytes)
+	return m.transport.communicate(m, l.Comm, rows, m.partRows(l.Rows, s))
+}
+
+// partRows returns for how many rows a part of an exchange has room. ifl_part_of is the C
+// version.
+func (m *model) partRows(role string, s shape) int {
+	n := s.rowsOf(role)
+	if n <= maxGraphTokens {
+		n = bucket(n)
+	}
+	return min(n, m.most().rowsOf(role))
 }
 
 // noTransport is the transport of a model that is not partitioned.
 type noTransport struct{}
 
-func (noTransport) communicate(*model, *manifest.CUDAComm, int64) error {
+func (noTransport) communicate(*model, *manifest.CUDAComm, int, int) error {
 	return errors.New("bug: a rank without a transport")
 }
+func (noTransport) link() Link    { return nil }
 func (noTransport) failed() error { return nil }
 func (noTransport) close(*GPU)    {}
 
@@ -96,10 +114,12 @@ type hostTransport struct {
 	rows  *device.Region // rows on their way to or from another rank
 }
 
+func (t hostTransport) link() Link    { return nil }
 func (t hostTransport) failed() error { return nil }
 func (t hostTransport) close(g *GPU)  { g.unpin(t.rows) }
 
-func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) error {
+func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, n, room int) error {
+	bytes := int64(n*c.Cols) * 4
 	rows, slot := t.rows.Bytes[:bytes], m.memory.header.slot[c.Slot]
 	if c.Op != "recv" {
 		if err := m.GPU.toHost(rows, slot, m.stream); err != nil {
@@ -119,20 +139,20 @@ func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 		}
 		return m.GPU.toDevice(slot, rows, m.stream)
 	case "exchange":
-		return t.exchange(m, at, bytes)
+		return t.exchange(m, at, bytes, int64(room*c.Cols)*4)
 	}
 	return fmt.Errorf("bug: unknown communication %q", c.Op)
 }
 
 // exchange gathers the parts of all ranks of the tensor-parallel group on the GPU.
-func (t hostTransport) exchange(m *model, mine uintptr, bytes int64) error {
+func (t hostTransport) exchange(m *model, mine uintptr, bytes, room int64) error {
 	parts := make([]unsafe.Pointer, m.Plan.TPSize)
 	if err := commError(purego.SyscallN(t.table.exchange, t.table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
 		return err
 	}
 	for i, p := range parts {
 		part := unsafe.Slice((*byte)(p), bytes)
-		if err := m.GPU.toDevice(m.memory.header.parts+pointer(int64(i)*m.memory.header.partBytes), part, m.stream); err != nil {
+		if err := m.GPU.toDevice(m.memory.header.parts+pointer(int64(i)*room), part, m.stream); err != nil {
 			return err
 		}
 	}
@@ -147,31 +167,21 @@ func commError(code, _, _ uintptr) error {
 }
 
 // linkTransport sends rows directly between GPUs and enqueues the work without waiting.
-type linkTransport struct {
-	link  Link
-	group Group
-}
+// It always sends as many rows as parts have room for.
+type linkTransport struct{ to Link }
 
-func (t linkTransport) failed() error { return t.link.Failed() }
-func (t linkTransport) close(*GPU)    { t.link.Close() }
+func (t linkTransport) link() Link    { return t.to }
+func (t linkTransport) failed() error { return t.to.Failed() }
+func (t linkTransport) close(*GPU)    { t.to.Close() }
 
-func (t linkTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) error {
+func (t linkTransport) communicate(m *model, c *manifest.CUDAComm, _, room int) error {
+	bytes := room * c.Cols * 4
 	slot, on := uintptr(m.memory.header.slot[c.Slot]), uintptr(m.stream)
 	switch c.Op {
 	case "send":
-		return t.link.Send(c.Peer, slot, int(bytes), on)
+		return t.to.Send(c.Peer, slot, bytes, on)
 	case "recv":
-		return t.link.Recv(slot, c.Peer, int(bytes), on)
+		return t.to.Recv(slot, c.Peer, bytes, on)
 	}
-	return t.link.Together(func() error {
-		for i := range t.group.TPSize { // includes itself, so that its part lies beside the others
-			if err := t.link.Send(t.group.First+i, slot, int(bytes), on); err != nil {
-				return err
-			}
-			if err := t.link.Recv(uintptr(m.memory.header.parts)+uintptr(int64(i)*m.memory.header.partBytes), t.group.First+i, int(bytes), on); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return t.to.Gather(uintptr(m.memory.header.parts), slot, bytes, on)
 }

@@ -28,7 +28,7 @@ func TestLayouts(t *testing.T) {
 	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+device.MaxOut*8+4*8 {
 		t.Errorf("a step is %d bytes", n)
 	}
-	if n := unsafe.Sizeof(contextHeader{}); n != 18*8+4*4+maxSlots*8 {
+	if n := unsafe.Sizeof(contextHeader{}); n != 17*8+4*4+maxSlots*8 {
 		t.Errorf("a context is %d bytes", n)
 	}
 }
@@ -82,12 +82,12 @@ func TestSplitsOfProfile(t *testing.T) {
 
 // TestGraphPieces checks that launches between two communications form one piece, each
 // with its layer, and that a rank of a tensor-parallel group, which communicates in
-// every layer, has no graphs.
+// every layer, has no graphs, or a single one if graphs can contain communication.
 func TestGraphPieces(t *testing.T) {
 	talk := manifest.CUDALaunch{Comm: &manifest.CUDAComm{}}
 	layers := manifest.CUDALaunch{Body: []manifest.CUDALaunch{{Kernel: 1}, {Kernel: 2}}, Lo: 4, Hi: 6}
 	var got []string
-	for _, p := range piecesOf([]manifest.CUDALaunch{talk, {Kernel: 7}, layers, {Kernel: 8}, talk, talk}) {
+	for _, p := range piecesOf([]manifest.CUDALaunch{talk, {Kernel: 7}, layers, {Kernel: 8}, talk, talk}, false) {
 		text := ""
 		for _, l := range p.list {
 			text += fmt.Sprintf(" %d/%d", l.Kernel, l.layer)
@@ -101,8 +101,11 @@ func TestGraphPieces(t *testing.T) {
 		t.Errorf("pieces%q, expected%q", got, want)
 	}
 	layers.Body, layers.Hi = append(layers.Body, talk), 4+maxGraphs+1
-	if p := piecesOf([]manifest.CUDALaunch{layers}); p != nil {
+	if p := piecesOf([]manifest.CUDALaunch{layers}, false); p != nil {
 		t.Errorf("%d pieces of a rank of a group", len(p))
+	}
+	if p := piecesOf([]manifest.CUDALaunch{layers}, true); len(p) != 1 || len(p[0].list) != 3*(maxGraphs+1) {
+		t.Errorf("%d pieces of a rank of a group whose link can be captured", len(p))
 	}
 }
 

@@ -28,7 +28,6 @@ type Device struct {
 	// OpenLink connects to the ranks on other GPUs. It is called on the thread that
 	// starts the model. nil: send rows to other ranks through the host.
 	OpenLink func() (Link, error)
-	Group    Group                            // used with OpenLink
 	Notice   func(format string, args ...any) // reports a choice to the user; may be nil
 
 	kernels   []kernel // of the plan, after loading
@@ -111,10 +110,7 @@ func (d *Device) open(cfg *device.Config) (*model, error) {
 	if err := d.fits(cfg, &s); err != nil {
 		return nil, err
 	}
-	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]uintptr{}}
-	for _, list := range d.Plan.Graphs {
-		m.pieces = append(m.pieces, piecesOf(list))
-	}
+	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]graph{}}
 	if err := m.open(cfg, &s); err != nil {
 		m.Close()
 		return nil, err

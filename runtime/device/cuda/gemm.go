@@ -51,8 +51,12 @@ func (g *GPU) piece(ld int) int {
 // rows returns the number of rows of a launch in a step. Shapes of graphs are rounded
 // up, but the buffers hold no more than the configured maximum.
 func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
-	most := shape{tokens: m.cfg.MaxTokens, outRows: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
-	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
+	return min(s.rowsOf(l.Rows), m.most().rowsOf(l.Rows)) * max(l.Times, 1)
+}
+
+// most returns the shape of the largest step.
+func (m *model) most() shape {
+	return shape{tokens: m.cfg.MaxTokens, outRows: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
 }
 
 // gemm enqueues a matmul by cuBLASLt. Its input rows are already in the wide buffer.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
 // A shape contains everything that the grids of a step depend on.
@@ -21,7 +22,7 @@ type shape struct {
 const (
 	maxGraphTokens = 64 // larger steps take long enough to hide launch latency
 	maxShapes      = 48 // maximum number of shapes with captured graphs
-	maxGraphs      = 4  // maximum graphs per step; a rank of a tensor-parallel group communicates twice per layer, which leaves graphs no advantage
+	maxGraphs      = 4  // maximum graphs per step; exchanges through the host, two per layer, leave graphs no advantage
 )
 
 // graphCounts are a model's graph counters, which may be read concurrently.
@@ -33,10 +34,16 @@ func (m *model) Counters() device.Counters {
 }
 
 // A piece of a step is a list of launches that one graph can hold, or a communication
-// with other ranks between graphs.
+// with other ranks through the host between graphs.
 type piece struct {
 	list []placed
 	comm *manifest.CUDALaunch
+}
+
+// A graph is the captured launches of a piece.
+type graph struct {
+	exec uintptr
+	told comm.Counts // what a launch communicates
 }
 
 // A placed launch is a launch in a given layer.
@@ -69,13 +76,13 @@ func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch
 	return true
 }
 
-// piecesOf splits a list of launches at communications. It returns nil if there would
-// be too many graphs.
-func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
+// piecesOf splits a list of launches at communications, unless graphs can contain them
+// (whole). It returns nil if there would be too many graphs.
+func piecesOf(list []manifest.CUDALaunch, whole bool) (pieces []piece) {
 	graphs := 0
 	for l, layer := range launches(list) {
 		switch n := len(pieces); {
-		case l.Comm != nil:
+		case l.Comm != nil && !whole:
 			pieces = append(pieces, piece{comm: l})
 		case n > 0 && pieces[n-1].comm == nil:
 			pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
@@ -115,22 +122,37 @@ func (m *model) compute(s shape) error {
 			continue
 		}
 		if execs == nil {
-			execs = make([]uintptr, len(pieces))
+			execs = make([]graph, len(pieces))
 			m.graphs[b] = execs
 		}
-		if execs[i] == 0 {
-			var err error
-			if execs[i], err = m.capture(p.list, b); err != nil {
-				return err
-			}
-			m.counts.kept.Add(1)
-		}
-		if err := m.GPU.call(fnGraphLaunch, execs[i], uintptr(m.stream)); err != nil {
+		if err := m.replay(&execs[i], p.list, b); err != nil {
 			return err
 		}
 	}
 	m.counts.steps.Add(1)
 	return nil
+}
+
+// replay launches a graph, which it captures first if it does not exist.
+func (m *model) replay(g *graph, list []placed, s shape) error {
+	link := m.transport.link()
+	if g.exec == 0 {
+		var before comm.Counts
+		if link != nil {
+			before = link.Counts()
+		}
+		var err error
+		if g.exec, err = m.capture(list, s); err != nil {
+			return err
+		}
+		if link != nil {
+			g.told = link.Counts().Minus(before)
+		}
+		m.counts.kept.Add(1)
+	} else if link != nil {
+		link.Replayed(g.told)
+	}
+	return m.GPU.call(fnGraphLaunch, g.exec, uintptr(m.stream))
 }
 
 // bucket rounds a row count up to a power of two.
@@ -154,7 +176,7 @@ func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 	var failed error
 	for _, l := range list {
 		if failed == nil {
-			failed = m.launch(l.CUDALaunch, s, l.layer)
+			failed = m.enqueue(l.CUDALaunch, s, l.layer)
 		}
 	}
 	var graph uintptr
@@ -176,17 +198,23 @@ func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 // for another, the step's own.
 func (m *model) launchAll(list []manifest.CUDALaunch, grids, step shape) error {
 	for l, layer := range launches(list) {
-		var err error
+		s := grids
 		if l.Comm != nil {
-			err = m.communicate(l, step)
-		} else {
-			err = m.launch(l, grids, layer)
+			s = step
 		}
-		if err != nil {
+		if err := m.enqueue(l, s, layer); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// enqueue enqueues a launch, or executes a communication.
+func (m *model) enqueue(l *manifest.CUDALaunch, s shape, layer int) error {
+	if l.Comm != nil {
+		return m.communicate(l, s)
+	}
+	return m.launch(l, s, layer)
 }
 
 // launch enqueues the kernels of a launch that run for the shape.

@@ -23,8 +23,8 @@ type model struct {
 	staging   staging
 	host      hostShare // data in host memory
 	transport transport
-	pieces    [][]piece           // of each list of launches; nil: no graphs
-	graphs    map[shape][]uintptr // executable graphs of the pieces; nil: the shape ran once
+	pieces    [][]piece         // of each list of launches; nil: no graphs
+	graphs    map[shape][]graph // executable graphs of the pieces; nil: the shape ran once
 	counts    graphCounts
 	results   results
 	moves     moves
@@ -53,6 +53,9 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 	if m.transport, err = m.openTransport(s.comm); err != nil {
 		return err
 	}
+	for _, list := range m.Plan.Graphs {
+		m.pieces = append(m.pieces, piecesOf(list, m.transport.link() != nil))
+	}
 	header := unsafe.Slice((*byte)(unsafe.Pointer(&m.memory.header)), unsafe.Sizeof(m.memory.header))
 	if err := m.GPU.toDevice(m.memory.ctx, m.staging.step.Bytes[:copy(m.staging.step.Bytes, header)], m.stream); err != nil {
 		return err
@@ -77,8 +80,8 @@ func (m *model) Close() {
 	}
 	for _, execs := range m.graphs {
 		for _, g := range execs {
-			if g != 0 {
-				m.GPU.call(fnGraphExecDestroy, g)
+			if g.exec != 0 {
+				m.GPU.call(fnGraphExecDestroy, g.exec)
 			}
 		}
 	}

@@ -19,7 +19,6 @@ type contextHeader struct {
 	act, rows, partial, arrived           pointer
 	attention, experts, zeros             pointer
 	parts                                 pointer
-	partBytes                             int64
 	wide, panels, product, factor         pointer
 	pages, maxTokens, maxOutRows, maxSeqs int32
 	slot                                  [maxSlots]pointer
@@ -60,8 +59,8 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 		act: take(s.act, "packed activations"), rows: take(s.rows, "temporaries of row ops"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
 		attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts:   take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
-		parts: take(s.parts, "parts of the tensor-parallel group"), partBytes: s.part,
-		wide: take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
+		parts: take(s.parts, "parts of the tensor-parallel group"),
+		wide:  take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
 		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
 		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 	}

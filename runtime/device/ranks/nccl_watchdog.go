@@ -34,7 +34,8 @@ func (j *Job) OpenNCCL(file string) (*comm.NCCLGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := n.Group(j.launch.Rank, j.launch.Ranks)
+	own := j.program.Manifest().Partition.Ranks[j.launch.Rank]
+	r := n.Group(j.launch.Rank, j.launch.Ranks, j.launch.Rank-own.TPRank, own.TPSize)
 	j.nccl.Store(r)
 	return r, nil
 }

@@ -24,8 +24,7 @@ struct ifl_ctx {
   uint8_t *attention;   /* partial results of splits, and their counters */
   uint8_t *experts;     /* rows sorted by expert, and their hidden rows */
   const int32_t *zeros; /* [max_tokens] */
-  const uint8_t *parts; /* parts of the TP ranks, part_bytes each */
-  int64_t part_bytes;
+  const float *parts; /* of the TP ranks, in the last exchange */
   /* Buffers of a matmul of many rows: its rows as f16, a piece of its weights as 16-bit floats, and its result [row][columns
    * rounded up to 16], each row scaled by a factor. */
   uint16_t *wide, *panels;
@@ -36,6 +35,14 @@ struct ifl_ctx {
 
 /* The address of the KV cache at an offset. */
 IFL_DEVICE uint8_t *ifl_state(const ifl_ctx *c, int64_t at) { return (at < c->state_split ? c->state : c->host_state) + at; }
+
+/* A TP rank's part of the last exchange: rows of so many columns. Exchanges of up to 64 rows are rounded up to a power of two
+ * rows, so that one CUDA graph serves all their numbers (partRows in Go). */
+IFL_DEVICE const float *ifl_part_of(const ifl_ctx *c, int rank, int rows, int most, int cols) {
+  if (rows > 1 && rows <= 64)
+    rows = 1 << (32 - __clz(rows - 1));
+  return c->parts + (int64_t)rank * (rows < most ? rows : most) * cols;
+}
 
 /* The scratch memory of row ops. */
 struct ifl_own {
