@@ -1,7 +1,7 @@
 /* How a warp multiplies its part of a panel, 16 rows of weights, with NT activation rows on CUDA cores. A panel type has
  *   stream  the weights of a thread that are being loaded, in registers; open() starts to load the first ones
  *   sum()   multiplies the part, and issues each load as soon as its registers are free
- * A thread has up to ten loads of 16 bytes in flight. It owns ROWS rows; GROUPS threads own a panel's 16 rows, and the others
+ * A thread has up to 16 loads of 16 bytes in flight. It owns ROWS rows; GROUPS threads own a panel's 16 rows, and the others
  * divide its columns. */
 #pragma once
 #include "ifl_act.cuh"
@@ -252,8 +252,8 @@ struct ifl_element_bf16 {
 };
 
 /* Their weights. A load of a warp is COLS columns, and a step is RING loads; the parts of a panel take turns by steps. */
-template <class E> struct ifl_float_stream {
-  static constexpr int ROWS = 16 / sizeof(typename E::element), GROUPS = 16 / ROWS, COLS = 32 / GROUPS, RING = 8;
+template <class E, int NT> struct ifl_float_stream {
+  static constexpr int ROWS = 16 / sizeof(typename E::element), GROUPS = 16 / ROWS, COLS = 32 / GROUPS, RING = NT == 1 ? 16 : 8;
   uint4 v[RING];
   const uint8_t *w;
   int k, at, stride;
@@ -275,7 +275,7 @@ template <class E> struct ifl_float_stream {
   }
 };
 template <class E, int NT> struct ifl_panel_float {
-  typedef ifl_float_stream<E> stream;
+  typedef ifl_float_stream<E, NT> stream;
   static constexpr int ROWS = stream::ROWS, GROUPS = stream::GROUPS;
   static constexpr bool MORE = false;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 16 * sizeof(typename E::element); }

@@ -26,6 +26,10 @@ func (b *body) decode(in *instruction, mods, args []string, rest string) error {
 			in.do = proxyFence
 		}
 		return nil
+	case "griddepcontrol":
+		wait := slices.Contains(mods, "wait")
+		in.do = func(t *thread) error { t.waited = t.waited || wait; return nil }
+		return nil
 	case "mbarrier":
 		return b.mbarrier(in, mods, args)
 	case "wgmma":

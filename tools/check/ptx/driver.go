@@ -26,8 +26,9 @@ type Driver struct {
 }
 
 type region struct {
-	at   uint64
-	data []byte
+	at      uint64
+	data    []byte
+	written bool // by a kernel
 }
 
 type kernelOf struct {
@@ -126,7 +127,7 @@ func (d *Driver) add(data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	r := region{addressOf(data), data}
+	r := region{at: addressOf(data), data: data}
 	i, _ := slices.BinarySearchFunc(d.regions, r.at, func(r region, at uint64) int { return compare(r.at, at) })
 	d.regions = slices.Insert(d.regions, i, r)
 }
@@ -158,14 +159,35 @@ func (d *Driver) free(p uintptr) uintptr {
 
 // At returns bytes of device memory.
 func (d *Driver) At(address uint64, size int) ([]byte, error) {
+	r := d.region(address)
+	if r == nil || address+uint64(size) > r.at+uint64(len(r.data)) {
+		return nil, fmt.Errorf("%d bytes at %#x are in no memory of the device", size, address)
+	}
+	return r.data[address-r.at:][:size], nil
+}
+
+// Wrote and Written implement Written.
+func (d *Driver) Wrote(address uint64) {
+	if r := d.region(address); r != nil {
+		r.written = true
+	}
+}
+
+func (d *Driver) Written(address uint64) bool {
+	r := d.region(address)
+	return r != nil && r.written
+}
+
+// region returns the allocation with an address, or nil.
+func (d *Driver) region(address uint64) *region {
 	i, found := slices.BinarySearchFunc(d.regions, address, func(r region, at uint64) int { return compare(r.at, at) })
 	if !found {
 		i--
 	}
-	if i < 0 || address+uint64(size) > d.regions[i].at+uint64(len(d.regions[i].data)) {
-		return nil, fmt.Errorf("%d bytes at %#x are in no memory of the device", size, address)
+	if i < 0 || address >= d.regions[i].at+uint64(len(d.regions[i].data)) {
+		return nil
 	}
-	return d.regions[i].data[address-d.regions[i].at:][:size], nil
+	return &d.regions[i]
 }
 
 // fail keeps the first error.
@@ -232,7 +254,8 @@ func (d *Driver) launch(config, f, params, _ uintptr) uintptr {
 	k := d.kernels[f-1]
 	sizes, _ := k.m.Params(k.name)
 	size := *(*[7]uint32)(at(config))
-	l := Launch{Grid: [3]uint32(size[:3]), Block: [3]uint32(size[3:6]), Shared: int(size[6])}
+	const attributes = 48 // offset of their number; the only one is that of an early start
+	l := Launch{Grid: [3]uint32(size[:3]), Block: [3]uint32(size[3:6]), Shared: int(size[6]), Early: *(*uint32)(at(config + attributes)) > 0}
 	for i, p := range unsafe.Slice((*uintptr)(at(params)), len(sizes)) {
 		l.Args = append(l.Args, unsafe.Slice((*byte)(at(p)), sizes[i]))
 	}

@@ -77,7 +77,7 @@ func (b *body) store(in *instruction, mods, args []string) error {
 		for i, f := range from {
 			store(bytes[i*size:][:size], f(t))
 		}
-		return nil
+		return t.wrote(space, at(t))
 	}
 	return nil
 }

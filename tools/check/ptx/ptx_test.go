@@ -46,7 +46,8 @@ func ran(t *testing.T, body string) ([]uint32, error) {
 	}
 	d := &Driver{}
 	d.add(data)
-	err = m.Run("k", Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Args: [][]byte{binary.LittleEndian.AppendUint64(nil, addressOf(data))}}, d)
+	d.Wrote(addressOf(data)) // by an earlier kernel
+	err = m.Run("k", Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Early: strings.Contains(body, "griddepcontrol"), Args: [][]byte{binary.LittleEndian.AppendUint64(nil, addressOf(data))}}, d)
 	out := make([]uint32, 64)
 	for i := range out {
 		out[i] = binary.LittleEndian.Uint32(data[4*i:])
@@ -62,6 +63,7 @@ func TestOps(t *testing.T) {
 		want func(i uint32) uint32
 	}{
 		"shuffle": {"ld.global.u32 %r2, [%rd3]; shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1; st.global.u32 [%rd3], %r3;", func(i uint32) uint32 { return i ^ 1 }},
+		"wait":    {"griddepcontrol.launch_dependents; griddepcontrol.wait; ld.global.u32 %r2, [%rd3]; add.u32 %r2, %r2, 1; st.global.u32 [%rd3], %r2;", func(i uint32) uint32 { return i + 1 }},
 		"down": {"ld.global.u32 %r2, [%rd3]; shfl.sync.down.b32 %r3, %r2, 4, 31, -1; st.global.u32 [%rd3], %r3;", func(i uint32) uint32 {
 			if i%32 >= 28 {
 				return i
@@ -102,6 +104,8 @@ func TestFaults(t *testing.T) {
 		"out of bounds":     {"st.global.u32 [%rd3+256], %r1;", "no memory of the device"},
 		"shared bounds":     {"st.shared.u32 [sm+64], %r1;", "of shared memory, which has 64"},
 		"alignment":         {"ld.global.u32 %r2, [%rd1+2];", "not aligned"},
+		"early load":        {"ld.global.u32 %r2, [%rd3]; griddepcontrol.wait;", "accessed before griddepcontrol.wait"},
+		"early store":       {"griddepcontrol.launch_dependents; st.global.u32 [%rd3], %r1; griddepcontrol.wait;", "before griddepcontrol.wait"},
 		"divergent barrier": {"setp.lt.u32 %p1, %r1, 5; @%p1 bra $L; bar.sync 0; $L: bar.sync 1;", "wait for ever"},
 		"divergent shuffle": {"setp.lt.u32 %p1, %r1, 5; @%p1 bra $L; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; $L: bar.sync 0;", "wait for ever"},
 		"own mask":          {"shfl.sync.idx.b32 %r3, %r1, 0, 31, 1;", "not in its own mask"},

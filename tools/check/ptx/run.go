@@ -10,6 +10,7 @@ type Launch struct {
 	Grid, Block [3]uint32
 	Shared      int      // bytes of dynamic shared memory
 	Args        [][]byte // as for cuLaunchKernel
+	Early       bool     // the kernel may start before those in front of it end (programmatic dependent launch)
 }
 
 // maxSteps is the maximum number of steps of a thread, so that an endless loop
@@ -52,7 +53,7 @@ func (m *Module) Params(kernel string) ([]int, bool) {
 
 // block runs one block.
 func (m *Module) block(f *function, l Launch, id [3]uint32, memory Memory) error {
-	b := &block{memory: memory, id: id, size: l.Block, grid: l.Grid, dynamic: (f.bytes + 15) &^ 15, phases: map[uint64]*phase{}}
+	b := &block{memory: memory, early: l.Early, id: id, size: l.Block, grid: l.Grid, dynamic: (f.bytes + 15) &^ 15, phases: map[uint64]*phase{}}
 	b.shared = make([]byte, b.dynamic+l.Shared)
 	for i := range b.shared {
 		b.shared[i] = 0xff // NaN

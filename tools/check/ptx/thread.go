@@ -22,6 +22,7 @@ type thread struct {
 	frame  *frame
 	cc     uint64 // carry
 	done   bool
+	waited bool     // griddepcontrol.wait has run
 	waits  *meeting // collective op that it waits for, or nil
 	bar    int      // barrier that it waits at, or -1
 	groups [][]copy16
@@ -58,6 +59,7 @@ type warp struct {
 // A block has the shared memory.
 type block struct {
 	memory  Memory
+	early   bool // other kernels may be running
 	id      [3]uint32
 	size    [3]uint32
 	grid    [3]uint32
@@ -77,6 +79,27 @@ type Memory interface {
 	At(address uint64, size int) ([]byte, error)
 }
 
+// Written is implemented by a Memory that records which of its allocations kernels
+// write. Kernels that start early must not touch these before they wait.
+type Written interface {
+	Wrote(address uint64)
+	Written(address uint64) bool
+}
+
+// wrote records a write of global memory, which must not come before the wait.
+func (t *thread) wrote(space string, address uint64) error {
+	if space == "shared" || space == "local" || space == "param" || space == "" && address&(sharedWindow|localWindow) != 0 {
+		return nil
+	}
+	if t.block.early && !t.waited {
+		return fmt.Errorf("address %#x is written before griddepcontrol.wait", address)
+	}
+	if w, ok := t.block.memory.(Written); ok {
+		w.Wrote(address)
+	}
+	return nil
+}
+
 // bytes returns the bytes of an access to a state space; "" is the generic one.
 func (t *thread) bytes(space string, address uint64, size int) ([]byte, error) {
 	if address%uint64(size) != 0 {
@@ -91,6 +114,9 @@ func (t *thread) bytes(space string, address uint64, size int) ([]byte, error) {
 	case space == "param":
 		in = t.frame.param
 	default:
+		if w, ok := t.block.memory.(Written); ok && t.block.early && !t.waited && w.Written(address) {
+			return nil, fmt.Errorf("address %#x is accessed before griddepcontrol.wait, and kernels write there", address)
+		}
 		return t.block.memory.At(address, size)
 	}
 	if address+uint64(size) > uint64(len(in)) {
