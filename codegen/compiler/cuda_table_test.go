@@ -59,14 +59,16 @@ type rate struct {
 	blocks   int
 	resident int     // blocks per SM
 	inFlight float64 // bytes per SM
+	all      float64 // bytes of the matrix per SM
 	issued   float64 // instructions of warps per clock and SM at full bandwidth
 }
 
 // short returns what full bandwidth lacks; "" if nothing.
 func (r rate) short(g gpuKind) string {
+	need := leastInFlight * math.Min(g.needed(), r.all) // small matrices are in flight as a whole
 	switch {
-	case r.inFlight < leastInFlight*g.needed():
-		return fmt.Sprintf("%s, %d rows: %.0f bytes in flight per SM, at least %.0f are needed", r.matrix, r.rows, r.inFlight, leastInFlight*g.needed())
+	case r.inFlight < need:
+		return fmt.Sprintf("%s, %d rows: %.0f bytes in flight per SM, at least %.0f are needed", r.matrix, r.rows, r.inFlight, need)
 	case r.issued > mostIssued:
 		return fmt.Sprintf("%s, %d rows: %.1f instructions per clock, at most %.1f", r.matrix, r.rows, r.issued, mostIssued)
 	}
@@ -127,7 +129,7 @@ func worst(t *testing.T, gpu gpuKind, list []rate) string {
 	for _, r := range list {
 		t.Logf("%s %s, %d rows: %d blocks, %d per SM, %.1f waves, %.0f bytes in flight per SM of %.0f, %.2f instructions per clock", gpu.name, r.matrix, r.rows,
 			r.blocks, r.resident, float64(r.blocks)/float64(gpu.sms*max(r.resident, 1)), r.inFlight, gpu.needed(), r.issued)
-		share, issued = math.Min(share, r.inFlight/gpu.needed()), math.Max(issued, r.issued)
+		share, issued = math.Min(share, r.inFlight/math.Min(gpu.needed(), r.all)), math.Max(issued, r.issued)
 		if text := r.short(gpu); text != "" {
 			if mark = "**"; r.rows == 1 {
 				t.Errorf("%s: %s", gpu.name, text)
@@ -204,7 +206,8 @@ func rateOf(gpu gpuKind, plan *manifest.CUDA, l *manifest.CUDALaunch, code map[s
 	}
 	r.rows, r.blocks, r.resident = rows, gridOf(gpu, l, rows), machine.Resident(gpu.arch, k.Threads, k.Shared)
 	busy := math.Min(float64(r.blocks)/float64(gpu.sms), float64(r.resident))
-	r.inFlight = busy * float64(k.Threads) * loop.InFlight
+	r.all = bytes / float64(gpu.sms)
+	r.inFlight = math.Min(busy*float64(k.Threads)*loop.InFlight, r.all)
 	r.issued = perByte(loop, strings.Contains(k.Name, "16") || strings.Contains(k.Name, "flat_gemm"), bytes, plan, l) * gpu.perClock()
 	return r, nil
 }

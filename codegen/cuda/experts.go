@@ -81,7 +81,7 @@ func (m *mixture) products(s *schedule) error {
 	for _, several := range []bool{false, true} {
 		for _, p := range []expertProduct{
 			{"hidden", m.in, hidden, m.X.Cols, m.Hidden, 64, "{m.in, %d, nt, m.row + i}", m.writeHidden(gate, up)},
-			{"down", m.hidden, out, m.Hidden, m.X.Cols, 32, "{m.hidden + i * %d, %[1]d, nt, NULL}", m.writeDown(down)},
+			{"down", m.hidden, out, m.Hidden, m.X.Cols, 16, "{m.hidden + i * %d, %[1]d, nt, NULL}", m.writeDown(down)},
 		} {
 			l, err := m.product(s, p, several)
 			if err != nil {
@@ -101,7 +101,7 @@ type expertProduct struct {
 	act      act
 	matrices []expert
 	k, n     int
-	cols     int // columns per block if there is one row
+	cols     int // columns per block if there is one row; few enough for two blocks per SM
 	rows     string
 	body     string // what follows the product of row t
 }

@@ -234,8 +234,11 @@ func (m *matmul) memory(c impl) (b blockMemory) {
 	b.floats = (b.floats + 3) &^ 3
 	switch c.template {
 	case "gemv":
-		b.red = max(b.cols/16, warps) * c.nt * 16                    // the last block may have fewer panels, and so more parts of K
-		b.parts = max(m.Weight.K/(512*max(warps/(b.cols/16), 1)), 1) // each keeps a step of every warp, about 512 columns of a panel
+		b.red = max(b.cols/16, warps) * c.nt * 16 // the last block may have fewer panels, and so more parts of K
+		// The first loads of a warp cover 256 or 512 columns of a panel. With more parts, warps
+		// would have nothing to load.
+		perPanel := max(warps/(b.cols/16), 1)
+		b.parts = (m.Weight.K + 256*perPanel - 1) / (256 * perPanel)
 		b.shared += 4 * (b.red + c.nt*b.cols)
 	case "flat_gemm":
 		b.cols = m.flatColumns()
