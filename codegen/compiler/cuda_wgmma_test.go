@@ -34,7 +34,6 @@ func gemmFiles(t *testing.T, quant string) (files map[string]string) {
 		t.Fatal(err)
 	}
 	dt, _ := tensor.ParseDType(quant)
-	files = templates.CUDAHeaders()
 	var text strings.Builder
 	constant := func(name string, value any) { fmt.Fprintf(&text, "constexpr int %s = %v;\n", name, value) }
 	constant("k_columns", gemmK)

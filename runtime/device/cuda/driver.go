@@ -113,7 +113,10 @@ func OpenDriver(path string) (*Driver, error) {
 	}
 	d := &Driver{handle: handle}
 	for i, name := range names {
-		if d.at[i], err = purego.Dlsym(handle, name); d.at[i] == 0 && function(i) < required {
+		if at, err := purego.Dlsym(handle, name); err == nil {
+			d.at[i] = at
+		}
+		if d.at[i] == 0 && function(i) < required {
 			return nil, fmt.Errorf("the CUDA driver %s lacks %s; install a newer driver (CUDA 12 or later)", path, name)
 		}
 	}
