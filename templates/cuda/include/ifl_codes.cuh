@@ -16,27 +16,26 @@ IFL_DEVICE ifl_codes operator|(ifl_codes a, ifl_codes b) {
 }
 
 /* The places that F::decode reads a unit from: `const uint8_t *` in global memory, or one of these. */
-struct ifl_in_shared {
-  const uint8_t *at;
-  __device__ __forceinline__ ifl_in_shared operator+(int bytes) const { return {at + bytes}; }
-};
-struct ifl_pair_in_shared {
-  const uint8_t *at; /* of two rows: x[0] and x[1] */
-  __device__ __forceinline__ ifl_pair_in_shared operator+(int bytes) const { return {at + bytes}; }
-};
 struct ifl_in_registers {
   const uint4 *at; /* the unit's vectors; after unrolling, every index is a constant */
   __device__ __forceinline__ ifl_in_registers operator+(int bytes) const { return {at + bytes / 64}; }
 };
+/* The same of two rows, which become x[0] and x[1]. */
+struct ifl_pair_in_registers {
+  const uint2 *at;
+  __device__ __forceinline__ ifl_pair_in_registers operator+(int bytes) const { return {at + bytes / 64}; }
+};
+struct ifl_pair_in_shared {
+  const uint8_t *at;
+  __device__ __forceinline__ ifl_pair_in_shared operator+(int bytes) const { return {at + bytes}; }
+};
 
 IFL_DEVICE ifl_codes ifl_codes_in(uint4 v) { return {{v.x, v.y, v.z, v.w}}; }
+IFL_DEVICE ifl_codes ifl_codes_in(uint2 v) { return {{v.x, v.y, 0, 0}}; }
 IFL_DEVICE ifl_codes ifl_load_codes(const uint8_t *p) { return ifl_codes_in(ifl_load_stream(p)); }
-IFL_DEVICE ifl_codes ifl_load_codes(ifl_in_shared p) { return ifl_codes_in(*reinterpret_cast<const uint4 *>(p.at)); }
-IFL_DEVICE ifl_codes ifl_load_codes(ifl_pair_in_shared p) {
-  const uint2 v = *reinterpret_cast<const uint2 *>(p.at);
-  return {{v.x, v.y, 0, 0}};
-}
 IFL_DEVICE ifl_codes ifl_load_codes(ifl_in_registers p) { return ifl_codes_in(*p.at); }
+IFL_DEVICE ifl_codes ifl_load_codes(ifl_pair_in_registers p) { return ifl_codes_in(*p.at); }
+IFL_DEVICE ifl_codes ifl_load_codes(ifl_pair_in_shared p) { return ifl_codes_in(*reinterpret_cast<const uint2 *>(p.at)); }
 
 /* `width` ≤ 5 bits of every byte, from bit `from`, moved to bit `to`; the other bits are 0. */
 IFL_DEVICE ifl_codes ifl_field(ifl_codes p, const int from, const int width, const int to) {

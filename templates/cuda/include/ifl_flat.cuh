@@ -7,18 +7,10 @@
 
 #define IFL_STAGES 5 /* pieces of weights per warp in the ring: four in flight, 4 KB */
 
-/* A step reads the codes of a pair of rows: 8 bytes of a stored vector. */
-struct ifl_pairs_in_registers {
-  const uint2 *at;
-  __device__ __forceinline__ ifl_pairs_in_registers operator+(int bytes) const { return {at + bytes / 64}; }
-};
-IFL_DEVICE ifl_codes ifl_load_codes(ifl_pairs_in_registers p) { return {{p.at->x, p.at->y, 0, 0}}; }
-
 /* Block types. Activations are packed as ifl_a8<F::BLOCK, O>. K is permuted within a tile-block, which does not change exact
  * integer sums: thread t of the four that share a row of a fragment takes code vectors SHARE·t … SHARE·t+SHARE−1. Dot products
  * are exact in int32, and each tile-block's sum is scaled in float. */
-template <class F, int O, int NB> struct ifl_flat_block {
-  static constexpr bool MORE = O > 0;
+template <class F, int O, int NB> struct ifl_flat_block : ifl_block_panel<F, O> {
   static constexpr int NT = 8 * NB, COLUMNS = 512; /* of a chunk */
   static constexpr int TILES = COLUMNS / F::BLOCK;                      /* tile-blocks of a chunk */
   static constexpr int PITCH = COLUMNS + 64, ROWS = NT + 2;             /* bytes per row of codes, floats per tile-block: few bank conflicts */
@@ -32,11 +24,6 @@ template <class F, int O, int NB> struct ifl_flat_block {
   uint32_t scale[RING], base[RING];
   const uint8_t *next; /* the thread's codes in the tile-block to load next */
   int left;            /* tile-blocks of the block's part that are not loaded yet */
-
-  static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
-  static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
-    return ifl_outlier_sum<F, O>(panel, k, r, x);
-  }
 
   __device__ __forceinline__ void load(int slot) {
     const bool wanted = left > 0;
@@ -69,7 +56,7 @@ template <class F, int O, int NB> struct ifl_flat_block {
     const int t = threadIdx.x & 3;
 #pragma unroll
     for (int u = 0; u < LOADS / F::VECTORS; u++)
-      F::decode(ifl_pairs_in_registers{&code[slot * LOADS + u * F::VECTORS]}, [&](int j, ifl_codes c) {
+      F::decode(ifl_pair_in_registers{&code[slot * LOADS + u * F::VECTORS]}, [&](int j, ifl_codes c) {
         if (OWNERS == 1)
           v[u * F::QUADS + j] = make_uint2(c.x[0], c.x[1]);
         else if (j / SHARE == t % OWNERS)
@@ -176,7 +163,6 @@ template <class E, int NB> struct ifl_flat_float {
   int slot;      /* of the piece that is multiplied next */
 
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 32; }
-  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
 
   /* Loads the next piece. Always commits a group, so that groups count pieces. The 16 bytes that a thread loads are those
    * whose place in the ring is the one that it gives to ldmatrix, so neither has bank conflicts. */
@@ -282,25 +268,23 @@ struct ifl_flat_bf16 {
 };
 
 /* As ifl_gemv for up to 8·NB rows. buffers holds 2·P::BUFFER + IFL_WARPS·P::WARP bytes, aligned to 16. */
-template <class P, int NB, int COLS> struct ifl_flat {
+template <class P, int NB, int COLS> struct ifl_flat : ifl_matrix<P> {
   static constexpr int PASSES = (COLS / 16 + IFL_WARPS - 1) / IFL_WARPS; /* panels per warp */
-  const uint8_t *w, *other;
-  int k, panels, half, begin, end; /* the block's chunks */
+  using ifl_matrix<P>::k;
+  using ifl_matrix<P>::panels;
+  int begin, end; /* the block's chunks */
   uint8_t *buffers;
   P stream;
 
   __device__ __forceinline__ ifl_flat(const uint8_t *w_, int k_, int panels_, uint8_t *buffers_, const uint8_t *other_ = NULL, int half_ = 0)
-      : w(w_), other(other_), k(k_), panels(panels_), half(half_), buffers(buffers_) {
+      : ifl_matrix<P>{w_, other_, k_, panels_, half_}, buffers(buffers_) {
     const int chunks = (k + P::COLUMNS - 1) / P::COLUMNS;
     begin = (int)blockIdx.z * chunks / (int)gridDim.z, end = ((int)blockIdx.z + 1) * chunks / (int)gridDim.z;
     open(threadIdx.x >> 5);
   }
-  __device__ __forceinline__ const uint8_t *panel(int p) const {
-    return half == 0 || p < half ? w + p * P::bytes(k) : other + (p - half) * P::bytes(k);
-  }
   __device__ __forceinline__ void open(int p) {
     if (p < panels)
-      stream.open(panel(p), k, begin, end, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
+      stream.open(this->panel(p), k, begin, end, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
   }
 
   /* y may be the memory of the buffers if there is a warp for each panel. Ends with a block barrier. */

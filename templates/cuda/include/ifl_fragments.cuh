@@ -32,11 +32,10 @@ IFL_DEVICE __half2 ifl_half2(uint32_t bits) {
 }
 
 /* Block types. Row g of a fragment is row 2·g of the panel, and row g + 8 is row 2·g + 1: they are adjacent in memory. */
-template <class F> struct ifl_fragment_block {
+template <class F> struct ifl_fragment_block : ifl_block_panel<F> {
   static constexpr int QUADS = F::QUADS, PIECE = QUADS > 4 ? 16 * QUADS : 64, SUB = PIECE / 64;
   static constexpr int BYTES = PIECE / F::BLOCK * F::STRIDE;
   static constexpr int SAME = F::UNITS >= 4 ? F::BLOCK / 16 : QUADS; /* fragments with the same scales */
-  static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ int row(int g, int i) { return 2 * g + i; }
 
   __half2 scale[2], base[2];

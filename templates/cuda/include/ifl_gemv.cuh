@@ -51,24 +51,31 @@ template <class P, class M> IFL_DEVICE void ifl_add_more(const M &product, const
   }
 }
 
-/* The product of `panels` panels with up to NT rows of k columns by all warps of a block: those at w, or `half` at w and the
- * others at `other`. The constructor starts to load weights; what run() reads need not be there yet. */
-template <class P, int NT> struct ifl_gemv {
+/* `panels` panels of k columns: those at w, or `half` at w and the others at `other`. */
+template <class P> struct ifl_matrix {
   const uint8_t *w, *other;
-  int k, panels, half, parts; /* parts of K per panel within the block */
-  typename P::stream stream;
-
-  __device__ __forceinline__ ifl_gemv(const uint8_t *w_, int k_, int panels_, const uint8_t *other_ = NULL, int half_ = 0)
-      : w(w_), other(other_), k(k_), panels(panels_), half(half_) {
-    parts = panels < IFL_WARPS ? IFL_WARPS / panels : 1;
-    open(threadIdx.x >> 5);
-  }
+  int k, panels, half;
   __device__ __forceinline__ const uint8_t *panel(int p) const {
     return half == 0 || p < half ? w + p * P::bytes(k) : other + (p - half) * P::bytes(k);
   }
+};
+
+/* The product of a matrix with up to NT rows by all warps of a block. The constructor starts to load weights; what run() reads
+ * need not be there yet. */
+template <class P, int NT> struct ifl_gemv : ifl_matrix<P> {
+  using ifl_matrix<P>::k;
+  using ifl_matrix<P>::panels;
+  int parts; /* of K per panel within the block */
+  typename P::stream stream;
+
+  __device__ __forceinline__ ifl_gemv(const uint8_t *w_, int k_, int panels_, const uint8_t *other_ = NULL, int half_ = 0)
+      : ifl_matrix<P>{w_, other_, k_, panels_, half_} {
+    parts = panels < IFL_WARPS ? IFL_WARPS / panels : 1;
+    open(threadIdx.x >> 5);
+  }
   __device__ __forceinline__ void open(int item) {
     if (item < panels * parts)
-      stream.open(panel(item / parts), k, {(int)blockIdx.z * parts + item % parts, (int)gridDim.z * parts});
+      stream.open(this->panel(item / parts), k, {(int)blockIdx.z * parts + item % parts, (int)gridDim.z * parts});
   }
 
   /* y[t·ldy + 16·p + r] = panel p times row t, or this block's part of it; red holds

@@ -6,6 +6,7 @@
 #pragma once
 #include "ifl_act.cuh"
 #include "ifl_codes.cuh"
+#include <type_traits>
 
 /* The activation rows of a thread block. */
 struct ifl_rows_in {
@@ -67,7 +68,7 @@ template <class F> struct ifl_stream {
   static constexpr int VECTORS = F::UNITS * F::VECTORS;                     /* loads per thread and tile-block */
   static constexpr int TILES = VECTORS > 5 ? 1 : VECTORS > 2 ? 2 : 4;       /* so that a step has at least six */
   static constexpr int UNITS = TILES * F::UNITS;                            /* of a step */
-  static constexpr int RING = ifl_divisor(UNITS, UNITS < 10 / F::VECTORS ? UNITS : 10 / F::VECTORS); /* units in flight */
+  static constexpr int RING = ifl_divisor(UNITS, 10 / F::VECTORS);          /* units in flight */
   uint4 code[RING * F::VECTORS];
   uint2 scale[TILES], base[TILES];
   const uint8_t *w; /* the thread's four rows */
@@ -127,6 +128,29 @@ template <class F> struct ifl_stream {
   }
 };
 
+/* The same without loads in flight: a unit is loaded where it is decoded. For callers whose registers are full, and which are
+ * limited by arithmetic. */
+template <class F> struct ifl_direct {
+  static constexpr int ROWS = 4, GROUPS = 4, FOURS = 8;
+  const uint8_t *w;
+  int total, at, stride;
+  __device__ __forceinline__ void open(const uint8_t *panel, int k, ifl_part part) {
+    const int lane = threadIdx.x & 31;
+    w = panel + 16 * (lane & 3), total = ifl_blocks(k, F::BLOCK);
+    at = part.index * FOURS + (lane >> 2), stride = part.count * FOURS;
+  }
+  template <class C, class S> __device__ __forceinline__ void run(C codes, S scales) {
+#pragma unroll 1
+    for (; at < total; at += stride) {
+      const uint8_t *tile = w + (uint32_t)at * F::STRIDE, *p = tile + F::CODES - 8 * (threadIdx.x & 3);
+#pragma unroll 1
+      for (int u = 0; u < F::UNITS; u++)
+        codes(at, u, tile + 64 * F::VECTORS * u);
+      scales(at, true, *reinterpret_cast<const uint2 *>(p), F::SIGNED ? uint2() : *reinterpret_cast<const uint2 *>(p + 32));
+    }
+  }
+};
+
 /* The products of a row's O outliers with row r of a panel; the blocks' sums include their bases. */
 template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel, int k, int r, const uint8_t *x) {
   constexpr int FOURS = F::BLOCK / 4;
@@ -146,15 +170,19 @@ template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel,
   return sum;
 }
 
-/* Block types and activations packed as ifl_a8<F::BLOCK, O>: exact integer sums per tile-block, scaled in float. */
-template <class F, int NT, int O> struct ifl_panel_block {
-  typedef ifl_stream<F> stream;
-  static constexpr int ROWS = stream::ROWS, GROUPS = stream::GROUPS;
+/* What all kernels know of a panel of a block type: its bytes, and what ifl_add_more adds if rows have outliers (MORE). */
+template <class F, int O = 0> struct ifl_block_panel {
   static constexpr bool MORE = O > 0;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
     return ifl_outlier_sum<F, O>(panel, k, r, x);
   }
+};
+
+/* Block types and activations packed as ifl_a8<F::BLOCK, O>: exact integer sums per tile-block, scaled in float. */
+template <class F, int NT, int O> struct ifl_panel_block : ifl_block_panel<F, O> {
+  typedef ifl_stream<F> stream;
+  static constexpr int ROWS = stream::ROWS, GROUPS = stream::GROUPS;
   static __device__ __forceinline__ void sum(stream &s, int k, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     const ifl_offsets<NT> row(x);
     const int scale_at = (int)ifl_a8_scale_at(k, F::BLOCK), sum_at = (int)ifl_a8_sum_at(k, F::BLOCK);
@@ -194,17 +222,14 @@ template <class F, int NT, int O> struct ifl_panel_block {
 };
 
 /* Block types and f32 activations: weights are dequantized to floats. */
-template <class F, int NT> struct ifl_panel_exact {
-  typedef ifl_stream<F> stream;
+template <class F, int NT> struct ifl_panel_exact : ifl_block_panel<F> {
+  typedef std::conditional_t<NT == 1, ifl_stream<F>, ifl_direct<F>> stream;
   static constexpr int ROWS = stream::ROWS, GROUPS = stream::GROUPS;
-  static constexpr bool MORE = false;
-  static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
-  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ __forceinline__ void sum(stream &s, int k, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     const ifl_offsets<NT> row(x);
     float acc[NT][ROWS] = {}, all[NT] = {};
     s.run(
-        [&](int b, int u, ifl_in_registers place) {
+        [&](int b, int u, auto place) {
           F::decode(place, [&](int j, ifl_codes c) {
             const int at = b * F::BLOCK + 4 * (u * F::QUADS + j);
 #pragma unroll
@@ -279,7 +304,6 @@ template <class E, int NT> struct ifl_panel_float {
   static constexpr int ROWS = stream::ROWS, GROUPS = stream::GROUPS;
   static constexpr bool MORE = false;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 16 * sizeof(typename E::element); }
-  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ __forceinline__ void sum(stream &s, int k, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     const ifl_offsets<NT> row(x);
 #pragma unroll 1

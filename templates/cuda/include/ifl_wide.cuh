@@ -57,8 +57,7 @@ template <class A, class R> IFL_DEVICE void ifl_widen(const ifl_block &g, const 
 
 /* Unpacks a panel of 16 rows of k weights with all blocks of a grid column to to[row · ld + column], with zeros up to ld,
  * a multiple of 64. Offsets are 32-bit, because with 64 bits the 2-bit variant spills a register. */
-template <class F> struct ifl_unpack_block {
-  static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
+template <class F> struct ifl_unpack_block : ifl_block_panel<F> {
   static __device__ inline void panel(const uint8_t *w, int k, uint16_t *to, int ld) {
     const int first = blockIdx.y * blockDim.x + threadIdx.x, q = first & 3, have = ifl_blocks(k, F::BLOCK) * F::UNITS;
     for (int u = first >> 2; u < ld / F::BLOCK * F::UNITS; u += gridDim.y * blockDim.x / 4) {
@@ -73,10 +72,8 @@ template <class F> struct ifl_unpack_block {
       const uint8_t *tile = w + (uint32_t)(b * F::STRIDE);
       const uint2 s = *reinterpret_cast<const uint2 *>(tile + F::CODES + 8 * q);
       const uint2 o = F::SIGNED ? make_uint2(0, 0) : *reinterpret_cast<const uint2 *>(tile + F::CODES + 32 + 8 * q);
-      const float scale[4] = {ifl_half_bits(s.x & 0xffff), ifl_half_bits(s.x >> 16), ifl_half_bits(s.y & 0xffff),
-                              ifl_half_bits(s.y >> 16)},
-                  base[4] = {ifl_half_bits(o.x & 0xffff), ifl_half_bits(o.x >> 16), ifl_half_bits(o.y & 0xffff),
-                             ifl_half_bits(o.y >> 16)};
+      float scale[4], base[4];
+      ifl_unpack_halves(s, scale), ifl_unpack_halves(o, base);
       F::decode(tile + (uint32_t)(64 * F::VECTORS * i + 16 * q), [&](int j, ifl_codes c) {
 #pragma unroll
         for (int r = 0; r < 4; r++) {
