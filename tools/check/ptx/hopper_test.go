@@ -3,7 +3,6 @@
 package ptx
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -37,24 +36,7 @@ func hopperKernel(body string) string {
 }
 
 // onHopper runs a body on a warpgroup over 128 words, whose word i holds i.
-func onHopper(body string) ([]uint32, error) {
-	m, err := Parse(hopperKernel(body))
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, 4*128)
-	for i := range 128 {
-		binary.LittleEndian.PutUint32(data[4*i:], uint32(i))
-	}
-	d := &Driver{}
-	d.add(data)
-	err = m.Run("k", Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{128, 1, 1}, Args: [][]byte{binary.LittleEndian.AppendUint64(nil, addressOf(data))}}, d)
-	out := make([]uint32, 128)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint32(data[4*i:])
-	}
-	return out, err
-}
+func onHopper(body string) ([]uint32, error) { return runWords(hopperKernel(body), 128) }
 
 const (
 	initOne   = "@%p1 bra $I; mbarrier.init.shared::cta.b64 [sm+2048], 1; fence.proxy.async.shared::cta; $I: bar.sync 0; "

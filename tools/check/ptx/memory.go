@@ -70,14 +70,14 @@ func (b *body) store(in *instruction, mods, args []string) error {
 	}
 	size := width(typ)
 	in.do = func(t *thread) error {
-		bytes, err := t.bytes(space, at(t), size*count)
+		bytes, err := t.writable(space, at(t), size*count)
 		if err != nil {
 			return err
 		}
 		for i, f := range from {
 			store(bytes[i*size:][:size], f(t))
 		}
-		return t.wrote(space, at(t))
+		return nil
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (b *body) atom(in *instruction, mods, args []string) error {
 		return err
 	}
 	in.do = func(t *thread) error {
-		bytes, err := t.bytes(space, at(t), width(typ))
+		bytes, err := t.writable(space, at(t), width(typ))
 		if err != nil {
 			return err
 		}

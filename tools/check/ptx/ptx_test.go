@@ -34,21 +34,23 @@ func kernel(body string) string {
 }
 
 // ran runs a body on 64 threads over 64 words of memory, whose word i holds i.
-func ran(t *testing.T, body string) ([]uint32, error) {
-	t.Helper()
-	m, err := Parse(kernel(body))
+func ran(body string) ([]uint32, error) { return runWords(kernel(body), 64) }
+
+// runWords runs a kernel on one block of threads over as many words of memory.
+func runWords(text string, threads int) ([]uint32, error) {
+	m, err := Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, 256)
-	for i := range 64 {
+	data := make([]byte, 4*threads)
+	for i := range threads {
 		binary.LittleEndian.PutUint32(data[4*i:], uint32(i))
 	}
 	d := &Driver{}
 	d.add(data)
 	d.Wrote(addressOf(data)) // by an earlier kernel
-	err = m.Run("k", Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Early: strings.Contains(body, "griddepcontrol"), Args: [][]byte{binary.LittleEndian.AppendUint64(nil, addressOf(data))}}, d)
-	out := make([]uint32, 64)
+	err = m.Run("k", Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{uint32(threads), 1, 1}, Early: strings.Contains(text, "griddepcontrol"), Args: [][]byte{binary.LittleEndian.AppendUint64(nil, addressOf(data))}}, d)
+	out := make([]uint32, threads)
 	for i := range out {
 		out[i] = binary.LittleEndian.Uint32(data[4*i:])
 	}
@@ -84,7 +86,7 @@ func TestOps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ran(t, c.body)
+			got, err := ran(c.body)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,6 +108,7 @@ func TestFaults(t *testing.T) {
 		"alignment":         {"ld.global.u32 %r2, [%rd1+2];", "not aligned"},
 		"early load":        {"ld.global.u32 %r2, [%rd3]; griddepcontrol.wait;", "accessed before griddepcontrol.wait"},
 		"early store":       {"griddepcontrol.launch_dependents; st.global.u32 [%rd3], %r1; griddepcontrol.wait;", "before griddepcontrol.wait"},
+		"early atomic":      {"atom.global.add.u32 %r2, [%rd3], 1; griddepcontrol.wait;", "written before griddepcontrol.wait"},
 		"divergent barrier": {"setp.lt.u32 %p1, %r1, 5; @%p1 bra $L; bar.sync 0; $L: bar.sync 1;", "wait for ever"},
 		"divergent shuffle": {"setp.lt.u32 %p1, %r1, 5; @%p1 bra $L; shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1; $L: bar.sync 0;", "wait for ever"},
 		"own mask":          {"shfl.sync.idx.b32 %r3, %r1, 0, 31, 1;", "not in its own mask"},
@@ -114,7 +117,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := ran(t, c.body); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := ran(c.body); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, expected …%s…", err, c.want)
 			}
 		})
@@ -124,7 +127,7 @@ func TestFaults(t *testing.T) {
 // TestUninitialized: shared memory that nobody wrote is not a number.
 func TestUninitialized(t *testing.T) {
 	t.Parallel()
-	got, err := ran(t, "ld.shared.f32 %f1, [sm]; st.global.f32 [%rd3], %f1;")
+	got, err := ran("ld.shared.f32 %f1, [sm]; st.global.f32 [%rd3], %f1;")
 	if err != nil || !math.IsNaN(float64(math.Float32frombits(got[0]))) {
 		t.Errorf("%v, %v", got[0], err)
 	}

@@ -86,18 +86,18 @@ type Written interface {
 	Written(address uint64) bool
 }
 
-// wrote records a write of global memory, which must not come before the wait.
-func (t *thread) wrote(space string, address uint64) error {
-	if space == "shared" || space == "local" || space == "param" || space == "" && address&(sharedWindow|localWindow) != 0 {
-		return nil
+// writable returns the bytes of an access that writes. It records writes of global
+// memory, which must not come before the wait.
+func (t *thread) writable(space string, address uint64, size int) ([]byte, error) {
+	if space == "global" || space == "" && address&(sharedWindow|localWindow) == 0 {
+		if t.block.early && !t.waited {
+			return nil, fmt.Errorf("address %#x is written before griddepcontrol.wait", address)
+		}
+		if w, ok := t.block.memory.(Written); ok {
+			w.Wrote(address)
+		}
 	}
-	if t.block.early && !t.waited {
-		return fmt.Errorf("address %#x is written before griddepcontrol.wait", address)
-	}
-	if w, ok := t.block.memory.(Written); ok {
-		w.Wrote(address)
-	}
-	return nil
+	return t.bytes(space, address, size)
 }
 
 // bytes returns the bytes of an access to a state space; "" is the generic one.
