@@ -208,15 +208,15 @@ func rateOf(gpu gpuKind, plan *manifest.CUDA, l *manifest.CUDALaunch, code map[s
 	busy := math.Min(float64(r.blocks)/float64(gpu.sms), float64(r.resident))
 	r.all = bytes / float64(gpu.sms)
 	r.inFlight = math.Min(busy*float64(k.Threads)*loop.InFlight, r.all)
-	r.issued = perByte(loop, strings.Contains(k.Name, "16") || strings.Contains(k.Name, "flat_gemm"), bytes, plan, l) * gpu.perClock()
+	r.issued = perByte(loop, bytes, plan, l) * gpu.perClock()
 	return r, nil
 }
 
 // perByte returns the instructions of a warp per byte of weights. The loop of flat_gemm
 // is inside one over chunks of 512 columns (128 or 64 of 16-bit floats).
-func perByte(loop sass.Loop, chunked bool, bytes float64, plan *manifest.CUDA, l *manifest.CUDALaunch) float64 {
+func perByte(loop sass.Loop, bytes float64, plan *manifest.CUDA, l *manifest.CUDALaunch) float64 {
 	instructions := float64(loop.Instructions)
-	if chunked && l.Choice != nil && loop.Outer > 0 {
+	if strings.Contains(plan.Kernels[l.Kernel].Name, "_flat_gemm") && loop.Outer > 0 {
 		m := plan.Matmuls[l.Choice.Matmul]
 		chunk := 512 * 16 * bytes / (float64(m.N) * float64(m.K)) / 32 // of a thread
 		instructions += float64(loop.Outer) * float64(loop.Bytes) / math.Max(chunk, float64(loop.Bytes))
@@ -224,21 +224,14 @@ func perByte(loop sass.Loop, chunked bool, bytes float64, plan *manifest.CUDA, l
 	return instructions / float64(32*loop.Bytes)
 }
 
-// gridOf returns the number of blocks of a launch, as package cuda computes it.
+// gridOf returns the number of blocks of a launch.
 func gridOf(gpu gpuKind, l *manifest.CUDALaunch, rows int) int {
 	n := 1
 	for _, d := range l.Grid {
-		switch {
-		case d.Parts > 0:
-			n *= max(min(d.PerSM*gpu.sms/max(n, 1), d.N), 1)
-		case d.Rows != "":
-			of := (rows*max(d.Times, 1) + d.Per - 1) / d.Per
-			if d.Most > 0 {
-				of = min(of, d.Most)
-			}
-			n *= d.N * of
-		default:
-			n *= d.N
+		if d.Parts > 0 {
+			n *= d.PartsOf(n, gpu.sms)
+		} else {
+			n *= d.Blocks(rows, 1)
 		}
 	}
 	return n

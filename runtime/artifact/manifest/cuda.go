@@ -131,6 +131,30 @@ type CUDADim struct {
 	PerSM int `json:"per_sm,omitempty"`
 }
 
+// Blocks returns the number of blocks for the rows of a role and a number of sequences;
+// with Splits or Parts, without the division that they describe.
+func (d CUDADim) Blocks(rows, seqs int) int {
+	if d.Rows == "" {
+		return d.N
+	}
+	n := (rows*max(d.Times, 1) + d.Per - 1) / d.Per
+	if d.Most > 0 {
+		n = min(n, d.Most)
+	}
+	if d.Ragged && n > 0 {
+		n += max(seqs-1, 0)
+	}
+	return d.N * n
+}
+
+// PartsOf returns the number of blocks that divide K on a GPU if the other dimensions
+// have the given number of blocks: as many as fill its SMs once.
+func (d CUDADim) PartsOf(blocks, sms int) int { return Filling(blocks, d.PerSM*sms, d.N) }
+
+// Filling returns how many times the given number of blocks fits into room: at least
+// once, and at most the given number of times.
+func Filling(blocks, room, most int) int { return max(min(room/max(blocks, 1), most), 1) }
+
 // A CUDAAttention is the scratch memory of an attention.
 type CUDAAttention struct {
 	Counters int `json:"counters"` // per token

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"unsafe"
 
@@ -113,13 +112,14 @@ func (g *GPU) allowShared(k *kernel, name string) error {
 func (g *GPU) launch(k kernel, grid [3]int, s stream, args ...unsafe.Pointer) error {
 	l := launchConfig{grid: [3]uint32{uint32(grid[0]), uint32(grid[1]), uint32(grid[2])}, block: [3]uint32{uint32(k.threads), 1, 1}, shared: uint32(k.shared), stream: s}
 	if k.early {
-		const programmaticStreamSerialization = 6
-		l.attributes, l.count = &launchAttribute{id: programmaticStreamSerialization, value: [16]uint32{1}}, 1
+		l.attributes, l.count = &startsEarly, 1
 	}
-	err := g.call(fnLaunchKernelEx, uintptr(unsafe.Pointer(&l)), k.handle, uintptr(unsafe.Pointer(&args[0])), 0)
-	runtime.KeepAlive(l.attributes)
-	return err
+	return g.call(fnLaunchKernelEx, uintptr(unsafe.Pointer(&l)), k.handle, uintptr(unsafe.Pointer(&args[0])), 0)
 }
+
+// startsEarly lets a kernel start before those in front of it end:
+// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+var startsEarly = launchAttribute{id: 6, value: [16]uint32{1}}
 
 // launchConfig mirrors CUlaunchConfig, and launchAttribute CUlaunchAttribute.
 type launchConfig struct {

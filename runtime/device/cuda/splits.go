@@ -15,12 +15,6 @@ import (
 // fillingBlocks returns the number of thread blocks that keep the GPU busy: two per SM.
 func (d *Device) fillingBlocks() int { return 2 * d.GPU.Processors }
 
-// parts returns the number of blocks that divide K in a matmul of the given number of
-// other blocks: as many as fill the GPU once.
-func (d *Device) parts(blocks int, dim manifest.CUDADim) int {
-	return max(min(dim.PerSM*d.GPU.Processors/max(blocks, 1), dim.N), 1)
-}
-
 // splits returns the number of parts into which attention splits the context when each
 // part has the given number of blocks: enough to fill the GPU, but at most the number
 // that the profile found useful at this context length. It depends on nothing else, so
@@ -30,7 +24,7 @@ func (d *Device) splits(blocks, context int) int {
 	if d.Profile != nil && context < len(d.Profile.Splits) {
 		most = d.Profile.Splits[context].Parts
 	}
-	return min(max(d.fillingBlocks()/max(blocks, 1), 1), most)
+	return manifest.Filling(blocks, d.fillingBlocks(), most)
 }
 
 // contextOf returns the profile's index for the longest context of a step.
@@ -121,7 +115,7 @@ func (t *Timer) splitsAt(matmul matmulLaunches, l *manifest.CUDALaunch, rows int
 	}
 	grid, at := m.grid(l, shape{matmul.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
 	blocks := (shape{matmul.entry, 1, 1, 1, 0}).blocks(l.Grid[at])
-	most := min(max(m.fillingBlocks()/max(blocks, 1), 1), dispatch.MaxSplits)
+	most := manifest.Filling(blocks, m.fillingBlocks(), dispatch.MaxSplits)
 	for n := 1; n < most; n *= 2 {
 		s.Tried = append(s.Tried, n)
 	}

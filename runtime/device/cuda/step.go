@@ -227,26 +227,14 @@ func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 		case d.Splits:
 			g[i] = m.splits(g[i], s.context)
 		case d.Parts > 0:
-			g[i] = m.parts(g[0]*g[1], d)
+			g[i] = d.PartsOf(g[0]*g[1], m.GPU.Processors)
 		}
 	}
 	return g
 }
 
 // blocks returns the number of blocks in a dimension, or in one part of the context.
-func (s shape) blocks(d manifest.CUDADim) int {
-	if d.Rows == "" {
-		return d.N
-	}
-	n := (s.rowsOf(d.Rows)*max(d.Times, 1) + d.Per - 1) / d.Per
-	if d.Most > 0 {
-		n = min(n, d.Most)
-	}
-	if d.Ragged && n > 0 {
-		n += max(s.seqs-1, 0)
-	}
-	return d.N * n
-}
+func (s shape) blocks(d manifest.CUDADim) int { return d.Blocks(s.rowsOf(d.Rows), s.seqs) }
 
 // runs reports whether the launch runs for the shape.
 func (s shape) runs(l *manifest.CUDALaunch) bool {
