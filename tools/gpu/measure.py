@@ -50,12 +50,9 @@ def speed(run, bundle):
         shape_logits(run, bundle, model)
         bench_all(run, bundle, model, "estimated", [])
     for model in there[:1]:  # what it brings that a kernel starts before the one in front of it ends
-        size = bundle.sizes
-        argv = [bundle.binary(model), "bench", "--device", "cuda", "--prompt", 0, "--gen", size["generate"], "--batch", 1, "--reps", size["reps"], "--json"]
-        run.step("speed", "bench", argv, 45, lambda said, err: {"bench": json.loads(said)}, need=8, env={"IFLOWC_CUDA_EARLY": "0"}, type=model["type"], dispatch="no early launch")
+        bench(run, bundle, model, "no early launch", env={"IFLOWC_CUDA_EARLY": "0"})
     for model in there:
-        path = os.path.join(run.scratch, model["name"] + ".cuda.profile")
-        size = bundle.sizes
+        path, size = os.path.join(run.scratch, model["name"] + ".cuda.profile"), bundle.sizes
         r = run.step("speed", "tune", [bundle.binary(model), "tune", "--device", "cuda", "--rows", size["tune_rows"], "--budget", size["tune_budget"], "-o", path],
                      90, lambda said, err: {"profile": load(path)}, need=15, type=model["type"])
         if r["status"] == "ok":
@@ -63,8 +60,7 @@ def speed(run, bundle):
     if there:  # attention: what a step takes longer with a long context
         path, deep = os.path.join(run.scratch, there[0]["name"] + ".cuda.profile"), bundle.sizes["deep"]
         more = ["--profile", path] if os.path.exists(path) else []
-        argv = [bundle.binary(there[0]), "bench", "--device", "cuda", "--prompt", 0, "--gen", bundle.sizes["generate"], "--depth", deep, "--batch", 1, "--reps", 1, "--json", *more]
-        run.step("speed", "bench", argv, 60, lambda said, err: {"bench": json.loads(said)}, need=15, type=there[0]["type"], dispatch="tuned" if more else "estimated", depth=deep)
+        bench(run, bundle, there[0], "tuned" if more else "estimated", more, depth=deep)
 
 
 def weights(run, bundle, model):
@@ -93,12 +89,19 @@ def shape_logits(run, bundle, model):
 
 def bench_all(run, bundle, model, dispatch, more):
     s = bundle.sizes
-    calls = [(s["prompt"], s["generate"], s["batches"][:1]), (0, s["generate"], s["batches"][1:])]
+    bench(run, bundle, model, dispatch, more, prompt=s["prompt"], batches=s["batches"][:1])
+    bench(run, bundle, model, dispatch, more, batches=s["batches"][1:])
     if dispatch == "tuned":
-        calls.append((s["long"], 0, [1]))
-    for prompt, generate, batches in calls:
-        argv = [bundle.binary(model), "bench", "--device", "cuda", "--prompt", prompt, "--gen", generate, "--batch", ",".join(map(str, batches)), "--reps", s["reps"], "--json", *more]
-        run.step("speed", "bench", argv, 45, lambda said, err: {"bench": json.loads(said)}, need=8, type=model["type"], dispatch=dispatch)
+        bench(run, bundle, model, dispatch, more, prompt=s["long"], generate=0)
+
+
+def bench(run, bundle, model, dispatch, more=(), prompt=0, generate=None, batches=(1,), depth=0, env=None):
+    """Times the model on the GPU; with a depth, after a context of so many tokens, once."""
+    s = bundle.sizes
+    argv = [bundle.binary(model), "bench", "--device", "cuda", "--prompt", prompt, "--gen", s["generate"] if generate is None else generate, "--batch", ",".join(map(str, batches))]
+    argv += ["--depth", depth, "--reps", 1] if depth else ["--reps", s["reps"]]
+    run.step("speed", "bench", [*argv, "--json", *more], 60 if depth else 45, lambda said, err: {"bench": json.loads(said)}, need=15 if depth else 8, env=env,
+             type=model["type"], dispatch=dispatch, **({"depth": depth} if depth else {}))
 
 
 def load(path):

@@ -19,8 +19,8 @@ type roof struct {
 	l2     float64 // L2 size, bytes
 	issue  float64 // instructions of warps/s
 	tensor float64 // 16-bit tensor core multiply-adds/s with mma.sync
-	sms    float64 // multiprocessors
 	blas   float64 // the same with the instructions that cuBLASLt uses
+	sms    float64 // multiprocessors
 }
 
 // smallGPU is the assumed memory bandwidth of an unknown GPU: 5 GHz over 256 bits.
@@ -65,11 +65,11 @@ var instructions = map[string]struct {
 	rows           int // activation rows that share one reading of the weights
 	block, float16 float64
 }{
-	"gemv":        {1, 28, 76},
+	"gemv":        {1, 28, 74},
 	"gemv4":       {4, 72, 186},
-	"flat_gemm":   {16, 88, 60},
-	"flat_gemm32": {32, 143, 90},
-	"flat_gemm64": {64, 242, 160},
+	"flat_gemm":   {16, 83, 128},
+	"flat_gemm32": {32, 133, 178},
+	"flat_gemm64": {64, 231, 305},
 }
 
 // launchTime is the cost of one more kernel inside a graph, in seconds.
