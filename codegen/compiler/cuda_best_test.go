@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -58,9 +59,9 @@ func (c *watchedContext) Submit(s *device.Step) func() error {
 	}
 }
 
-// TestEmulatedBest: the GPU finds the argmax of logits that several blocks read, of
-// equal ones the first, and of none beyond the vocabulary; it is unknown if a logit is
-// not finite.
+// TestEmulatedBest: the GPU finds the argmax, or the largest, of logits that several
+// blocks read, of equal ones the first, and of none beyond the vocabulary; they are
+// unknown if a logit is not finite.
 func TestEmulatedBest(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
@@ -92,32 +93,46 @@ func TestEmulatedBest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			e, err := engine.Open(emulatedModel(t, p), engine.Options{MaxOutRows: 8, Context: 64, MaxTokens: 8, Threads: 1})
+			e, err := engine.Open(emulatedModel(t, p), engine.Options{MaxSeqs: 5, MaxOutRows: 10, Context: 64, MaxTokens: 15, Threads: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer e.Close()
-			if _, err := e.AddQuery(engine.Query{Tokens: []int32{1, 5, 9}, Last: 2, BestOnly: true}); err != nil {
-				t.Fatal(err)
+			topK := []int{1, 20, manifest.TopLogits, 0, manifest.TopLogits + 1} // the last two: whole rows
+			for _, k := range topK {
+				if _, err := e.AddQuery(engine.Query{Tokens: []int32{1, 5, 9}, Last: 2, TopK: k}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			results, err := e.Infer(t.Context())
-			if err != nil || len(results) != 1 {
+			if err != nil || len(results) != len(topK) {
 				t.Fatal(results, err)
 			}
-			want := argmax(results[0].Row(0, 1))
-			if !c.known {
-				want = -1
-			}
-			if got := results[0].Best(-1, vocab); got != want {
-				t.Errorf("argmax %d, want %d", got, want)
+			for i, r := range results {
+				want := largestOf(r.Row(0, 1), topK[i]%(manifest.TopLogits+1))
+				if !c.known {
+					want = nil
+				}
+				if got := r.Top(-1, vocab); !slices.Equal(got, want) {
+					t.Errorf("the %d largest: %v, want %v", topK[i], got, want)
+				}
 			}
 		})
 	}
 }
 
+// largestOf sorts the k largest of a row, or one.
+func largestOf(row []float32, k int) (list []decode.TokenLogit) {
+	for id, v := range row {
+		list = append(list, decode.TokenLogit{ID: int32(id), Logit: v})
+	}
+	slices.SortStableFunc(list, func(a, b decode.TokenLogit) int { return cmp.Compare(b.Logit, a.Logit) })
+	return list[:min(len(list), max(k, 1))]
+}
+
 // TestEmulatedRows: greedy and sampled sequences with trees of drafts, together in steps,
-// continue as if all rows were copied; rows are copied only for the sampled ones. Forks
-// continue their copied pages.
+// continue as if all rows were copied; rows are copied only where the GPU does not find
+// what they are sampled from. Forks continue their copied pages.
 func TestEmulatedRows(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
@@ -130,8 +145,11 @@ func TestEmulatedRows(t *testing.T) {
 	samplers := func() (list []*decode.Sampler) {
 		for i := range 4 {
 			set := decode.Settings{}
-			if i == 1 {
+			switch i {
+			case 1:
 				set.Options = decode.Options{Temperature: 0.8, TopK: 20, Seed: 7}
+			case 2:
+				set.Options = decode.Options{Temperature: 0.8, TopP: 0.9, Seed: 8}
 			}
 			s, err := decode.NewSampler(set, -1)
 			if err != nil {
@@ -151,7 +169,7 @@ func TestEmulatedRows(t *testing.T) {
 		}
 	}
 	if watch.copied["logits"] != sampled {
-		t.Errorf("%d rows of logits were copied; the sampled sequence has %d", watch.copied["logits"], sampled)
+		t.Errorf("%d rows of logits were copied; the sequence that needs them has %d", watch.copied["logits"], sampled)
 	}
 }
 
@@ -171,11 +189,7 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 	}
 	for i, s := range samplers[:3] {
 		texts = append(texts, prompt(5+i, i))
-		id, err := e.AddQuery(engine.Query{Tokens: texts[i], BestOnly: follow != nil && s.BestOnly()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		index[id] = i
+		index[addSampled(t, e, texts[i], s, follow != nil)] = i
 	}
 	for range steps {
 		results, err := e.Infer(t.Context())
@@ -184,7 +198,7 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 		}
 		for _, r := range slices.Clone(results) {
 			i := index[r.ID]
-			if !samplers[i].BestOnly() {
+			if samplers[i].TopK() == 0 {
 				sampled += r.Rows + r.Drafted
 			}
 			if i == 0 && len(texts) == 3 {
@@ -193,7 +207,7 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 			}
 			path, err := r.Walk(nil, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 				row := func() []float32 { return r.Node(0, node)[:vocab] }
-				token, err := samplers[i].JudgeBest(r.Best(node, vocab), row, texts[i], drafted, from)
+				token, err := samplers[i].JudgeTop(r.Top(node, vocab), row, texts[i], drafted, from)
 				texts[i] = append(texts[i], token)
 				return token, true, err
 			})
@@ -216,6 +230,20 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 		t.Errorf("%d drafted tokens were accepted", accepted)
 	}
 	return texts, sampled
+}
+
+// addSampled adds a query, which may leave rows behind if its sampler needs few logits.
+func addSampled(t *testing.T, e *engine.Engine, tokens []int32, s *decode.Sampler, leave bool) engine.ID {
+	t.Helper()
+	q := engine.Query{Tokens: tokens}
+	if leave {
+		q.TopK = s.TopK()
+	}
+	id, err := e.AddQuery(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // forkWith forks a sequence and commits a token to the fork.

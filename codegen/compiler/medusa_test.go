@@ -160,7 +160,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 	trees := make([]speculate.Tree, len(prompts))
 	drafted := 0
 	for i, p := range prompts {
-		id, err := e.AddQuery(engine.Query{Tokens: p, BestOnly: true})
+		id, err := e.AddQuery(engine.Query{Tokens: p, TopK: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +214,8 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 
 // bestOf is the argmax of a node's logits, also where the step did not find it.
 func bestOf(r engine.Result, node, vocab int) int32 {
-	if best := r.Best(node, vocab); best >= 0 {
-		return best
+	if top := r.Top(node, vocab); len(top) > 0 {
+		return top[0].ID
 	}
 	return argmax(r.Node(0, node)[:vocab])
 }

@@ -362,7 +362,7 @@ func (b *bench) add(batch, n int) []engine.ID {
 		for i := range tokens {
 			tokens[i] = b.token(q, i)
 		}
-		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens, BestOnly: true})
+		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens, TopK: 1})
 		if err != nil {
 			panic(fmt.Sprintf("bug: %v", err))
 		}

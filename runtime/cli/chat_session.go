@@ -199,7 +199,7 @@ func (s *chatSession) dropOldestTurn() int {
 
 // generate streams a response.
 func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
-	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, BestOnly: s.sampler.BestOnly()})
+	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, TopK: s.sampler.TopK()})
 	if err != nil {
 		return "", err
 	}

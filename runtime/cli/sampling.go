@@ -39,8 +39,8 @@ type samplingFlags struct {
 // A sampler picks the next token from logits and the tokens before it.
 type sampler interface {
 	Next(logits []float32, history []int32) (int32, error)
-	JudgeBest(best int32, logits func() []float32, history []int32, drafted int32, from []decode.TokenProb) (int32, error)
-	BestOnly() bool
+	JudgeTop(top []decode.TokenLogit, logits func() []float32, history []int32, drafted int32, from []decode.TokenProb) (int32, error)
+	TopK() int
 	Draws() func(logits []float32) (int32, []decode.TokenProb, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }

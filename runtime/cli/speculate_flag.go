@@ -217,7 +217,7 @@ func (s *single) take(r engine.Result, pick sampler, left func() int, more func(
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)
 	path, err := r.Walk(s.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row := func() []float32 { return r.Node(s.logits, node)[:s.vocab] }
-		token, err := pick.JudgeBest(r.Best(node, s.vocab), row, s.history, drafted, from)
+		token, err := pick.JudgeTop(r.Top(node, s.vocab), row, s.history, drafted, from)
 		if err != nil {
 			return 0, false, err
 		}

@@ -2,10 +2,10 @@
 
 package device
 
-// NoToken is the entry of Step.Greedy for a row with unknown argmax.
-const NoToken = -1
+import "cmp"
 
-// A Best mirrors struct ifl_best of ifl_step.h: the argmax of some columns of a row.
+// A Best mirrors struct ifl_best of ifl_step.h: the argmax of some columns of a row, or
+// one of its largest numbers.
 type Best struct {
 	Value float32
 	At    int32 // column, BestNone or BestUnsure
@@ -17,19 +17,24 @@ const (
 	BestUnsure = -2 // a number is not finite
 )
 
-// Argmax returns the column of the largest of parts[0], parts[stride], …, each of which
-// covers some columns of a row. Of equal numbers the lowest column wins. It returns
-// NoToken if a number is not finite, or if all parts are empty.
-func Argmax(parts []Best, stride int) int32 {
+// Order sorts by descending value and, of equal ones, by column.
+func (b Best) Order(o Best) int {
+	return cmp.Or(cmp.Compare(o.Value, b.Value), cmp.Compare(b.At, o.At))
+}
+
+// Argmax returns the largest of parts[0], parts[stride], …, each of which covers some
+// columns of a row. Of equal numbers the lowest column wins. It returns false if a
+// number is not finite, or if all parts are empty.
+func Argmax(parts []Best, stride int) (Best, bool) {
 	top := Best{At: BestNone}
 	for i := 0; i < len(parts); i += stride {
 		switch b := parts[i]; {
 		case b.At == BestUnsure:
-			return NoToken
+			return b, false
 		case b.At == BestNone:
-		case top.At == BestNone, b.Value > top.Value, b.Value == top.Value && b.At < top.At:
+		case top.At == BestNone, b.Order(top) < 0:
 			top = b
 		}
 	}
-	return top.At // NoToken if all are none
+	return top, top.At != BestNone
 }

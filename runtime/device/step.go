@@ -2,6 +2,8 @@
 
 package device
 
+import "slices"
+
 // A Step is one forward pass over tokens of several sequences. The engine writes its
 // inputs; a Context computes its outputs. The arrays have the size of the largest step;
 // a step uses the first Tokens, OutRows and Seqs entries. The tokens of a sequence are
@@ -37,14 +39,15 @@ type Step struct {
 	MaskWords int
 
 	Out [][]float32 // rows of each output; Config.Outputs has the shapes
-	// [OutRows] Argmax of each row of logits, or NoToken if the device did not compute it
-	// or a logit was not finite.
-	Greedy []int32
+	// [OutRows] The largest logits of each row, in the order of Best.Order: TopK of them,
+	// or only the argmax, or none if the device did not compute it or a logit was not
+	// finite.
+	Largest [][]Best
 
-	// A device with its own memory may leave rows of the outputs in Kept there, except
-	// those in Wanted. It then sets Fetch.
-	Kept   []bool // by output; only outputs with a row for each output row
-	Wanted []bool // [OutRows]
+	// A device with its own memory may leave rows of the outputs in Kept there if it
+	// finds their TopK largest logits. It then sets Fetch.
+	Kept []bool  // by output; only outputs with a row for each output row
+	TopK []int32 // [OutRows] largest logits that the caller needs; 0: the whole row
 	// Fetch copies a row of an output into Out if the device has left it in its memory.
 	// nil: Out holds all rows. It must not be called after the next step was submitted,
 	// except one of a graph that follows.
@@ -67,7 +70,7 @@ func NewStep(cfg *Config) (*Step, error) {
 	}
 	s.region = region
 	s.place(&Slab{Bytes: region.Bytes}, cfg)
-	s.ForgetGreedy()
+	s.Largest = make([][]Best, cfg.MaxOutRows)
 	return s, nil
 }
 
@@ -86,15 +89,37 @@ func (s *Step) place(b *Slab, cfg *Config) {
 	for i, a := range cfg.Outputs {
 		s.Out[i] = Carve[float32](b, a.Rows*a.Cols)
 	}
-	s.Greedy = ints(cfg.MaxOutRows)
-	s.Kept, s.Wanted = Carve[bool](b, len(cfg.Outputs)), Carve[bool](b, cfg.MaxOutRows)
+	s.Kept, s.TopK = Carve[bool](b, len(cfg.Outputs)), ints(cfg.MaxOutRows)
 }
 
-// ForgetGreedy sets all of Greedy to NoToken.
-func (s *Step) ForgetGreedy() {
-	for i := range s.Greedy {
-		s.Greedy[i] = NoToken
+// ForgetLargest empties all of Largest.
+func (s *Step) ForgetLargest() {
+	for i := range s.Largest {
+		s.Largest[i] = s.Largest[i][:0]
 	}
+}
+
+// SetArgmax sets Largest of a row to the argmax of its parts: see Argmax.
+func (s *Step) SetArgmax(row int, parts []Best, stride int) {
+	s.Largest[row] = s.Largest[row][:0]
+	if best, ok := Argmax(parts, stride); ok {
+		s.Largest[row] = append(s.Largest[row], best)
+	}
+}
+
+// SetLargest sets Largest of a row with a known argmax to its TopK largest of the list.
+func (s *Step) SetLargest(row int, list []Best) {
+	if len(s.Largest[row]) == 0 {
+		return
+	}
+	top := s.Largest[row][:0]
+	for _, b := range list {
+		if b.At >= 0 {
+			top = append(top, b)
+		}
+	}
+	slices.SortFunc(top, Best.Order)
+	s.Largest[row] = top[:min(len(top), int(s.TopK[row]))]
 }
 
 // Free unmaps the arrays. Copies of the step share them and become invalid too.

@@ -4,6 +4,7 @@ package device_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,14 +30,14 @@ func TestNewStep(t *testing.T) {
 		list []int32
 		n    int
 	}{
-		{s.ID, 7}, {s.Pos, 7}, {s.Seq, 7}, {s.Slot, 7}, {s.Types, 7}, {s.OutRow, 3}, {s.Greedy, 3}, {s.First, 3}, {s.PageAt, 3},
+		{s.ID, 7}, {s.Pos, 7}, {s.Seq, 7}, {s.Slot, 7}, {s.Types, 7}, {s.OutRow, 3}, {s.TopK, 3}, {s.First, 3}, {s.PageAt, 3},
 		{s.Past, 2}, {s.Page, 9}, {s.XPageAt, 3}, {s.XPage, 9}, {s.XRows, 2},
 	} {
 		if len(a.list) != a.n || cap(a.list) != a.n {
 			t.Fatalf("array of %d elements, expected %d", len(a.list), a.n)
 		}
 		for i := range a.list {
-			if a.list[i] != 0 && a.list[i] != device.NoToken {
+			if a.list[i] != 0 {
 				t.Fatalf("two arrays share memory")
 			}
 			a.list[i] = 77
@@ -45,9 +46,41 @@ func TestNewStep(t *testing.T) {
 	if len(s.Mask) != 14 || len(s.Out) != 2 || len(s.Out[0]) != 15 || len(s.Out[1]) != 14 {
 		t.Errorf("%d mask words, outputs of %d and %d elements", len(s.Mask), len(s.Out[0]), len(s.Out[1]))
 	}
-	s.ForgetGreedy()
-	if s.Greedy[2] != device.NoToken {
-		t.Errorf("greedy token %d", s.Greedy[2])
+}
+
+// TestLargest: the largest logits of all parts of a row, and none if one is not finite.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	s, err := device.NewStep(shapes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	list := []device.Best{{2, 7}, {At: device.BestNone}, {3, 9}, {2, 4}, {1, 1}}
+	for _, c := range []struct {
+		parts []device.Best
+		k     int32
+		want  []device.Best
+	}{
+		{list, 3, []device.Best{{3, 9}, {2, 4}, {2, 7}}},
+		{list, 9, []device.Best{{3, 9}, {2, 4}, {2, 7}, {1, 1}}},
+		{[]device.Best{{3, 9}, {5, device.BestUnsure}}, 3, nil},
+		{[]device.Best{{At: device.BestNone}}, 3, nil},
+	} {
+		s.TopK[1] = c.k
+		s.SetArgmax(1, c.parts, 1)
+		s.SetLargest(1, c.parts)
+		if !slices.Equal(s.Largest[1], c.want) {
+			t.Errorf("%v, want %v", s.Largest[1], c.want)
+		}
+	}
+	s.SetArgmax(2, list, 2) // every second one
+	if want := []device.Best{{3, 9}}; !slices.Equal(s.Largest[2], want) {
+		t.Errorf("%v, want %v", s.Largest[2], want)
+	}
+	s.ForgetLargest()
+	if len(s.Largest[1])+len(s.Largest[2]) > 0 {
+		t.Errorf("%v", s.Largest)
 	}
 }
 

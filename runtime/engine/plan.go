@@ -130,7 +130,7 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 	w := stepWriter{step: step}
 	for _, p := range parts {
 		s := p.seq
-		w.wanted = !s.bestOnly
+		w.topK = s.topK
 		if s.rows != nil {
 			for _, at := range s.rows {
 				w.output(at)
@@ -160,7 +160,7 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 }
 
 // leaves reports whether rows of an output may stay in the device's memory until they
-// are read: logits, of which many callers need only the argmax, and the hidden states
+// are read: logits, of which many callers need only the largest, and the hidden states
 // that only draft heads read, on the device. An autoregressive head needs them here.
 func (e *Engine) leaves(o manifest.Output) bool {
 	return o.Rows == "out_rows" && (o.Name == "logits" || o.Name == "hidden" && e.heads.output > 0 && !e.heads.chained)
@@ -172,13 +172,13 @@ type stepWriter struct {
 	step                  *device.Step
 	seqs, tokens, outRows int
 	pages, sourcePages    int
-	masked                bool // a sequence has a draft that is not a path
-	wanted                bool // the rows of the sequence added next are read
+	masked                bool  // a sequence has a draft that is not a path
+	topK                  int32 // Query.TopK of the sequence added next
 }
 
 // output marks token i of the sequence added next as an output row.
 func (w *stepWriter) output(i int) {
-	w.step.OutRow[w.outRows], w.step.Wanted[w.outRows] = int32(w.tokens+i), w.wanted
+	w.step.OutRow[w.outRows], w.step.TopK[w.outRows] = int32(w.tokens+i), w.topK
 	w.outRows++
 }
 

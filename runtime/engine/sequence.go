@@ -25,9 +25,9 @@ type Query struct {
 
 	Source []int32 // encoder-decoders only: input of the encoder, at least one token
 
-	// BestOnly: the caller needs only Best of most output rows. Other rows of logits may
-	// take longer to read.
-	BestOnly bool
+	// TopK is the number of largest logits that suffice the caller for most output rows
+	// (Result.Top). Other rows of logits may take longer to read. 0: it reads all rows.
+	TopK int
 
 	Priority    int    // smaller is more urgent: computed first, preempted last
 	PrefixScope string // the prefix cache is shared only among queries with the same PrefixScope
@@ -121,14 +121,19 @@ func (r Result) Node(output, n int) []float32 {
 	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
 }
 
-// Best returns the argmax of Node's row of logits if the step computed it and it is
-// below vocab, else -1.
-func (r Result) Best(n, vocab int) int32 {
-	token := r.step.Greedy[r.at+r.Rows+max(n, -1)]
-	if int(token) >= vocab {
-		return -1
+// Top returns the largest logits of Node's row, in descending order: as many as the
+// query's TopK, or only the argmax, or none if the step did not compute it or one of them
+// is not below vocab. The list is valid until the next call.
+func (r Result) Top(n, vocab int) []decode.TokenLogit {
+	e := r.e
+	e.top = e.top[:0]
+	for _, b := range r.step.Largest[r.at+r.Rows+max(n, -1)] {
+		if int(b.At) >= vocab {
+			return nil
+		}
+		e.top = append(e.top, decode.TokenLogit{ID: b.At, Logit: b.Value})
 	}
-	return token // device.NoToken is -1
+	return e.top
 }
 
 // Tokens returns the number of the sequence's tokens that the step computed: the number
@@ -164,7 +169,7 @@ type sequence struct {
 	last     int64             // Stats.Steps when it was last in a step, or was added
 	prefix   uint64            // number of its last full cached page, see prefix.go
 	cached   int               // rows that its first lookup in the prefix cache found
-	bestOnly bool              // Query.BestOnly
+	topK     int32             // Query.TopK
 	reads    bool              // its drafter reads the draft heads' rows of the next step
 	tried    bool              // its prefix was looked up in the prefix cache
 	inFlight bool              // it is in a step in flight
@@ -187,7 +192,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{outFrom: n - 1, priority: q.Priority, bestOnly: q.BestOnly, last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
+	s := &sequence{outFrom: n - 1, priority: q.Priority, topK: int32(q.TopK), last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
 	if q.Last < 0 || q.Last > n {
 		s.outFrom = 0
 	} else if q.Last > 0 {
@@ -326,7 +331,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, bestOnly: s.bestOnly, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
+	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, topK: s.topK, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

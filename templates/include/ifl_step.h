@@ -5,8 +5,9 @@
 #pragma once
 #include <stdint.h>
 
-#define IFL_ABI 4
+#define IFL_ABI 5
 #define IFL_MAX_OUT 8
+#define IFL_TOP 64 /* most logits of a row in top */
 #define IFL_ROWS 513 /* entries of a dispatch table: 0…511 rows, and one for more */
 
 /* The argmax of some logits; ties go to the lowest index. at is IFL_NONE initially, and IFL_UNSURE if a logit is not
@@ -42,8 +43,12 @@ typedef struct ifl_step {
   const int32_t *xpage;    /* page ids of the sources */
   const int32_t *xrows;    /* [S] rows of each sequence's source */
   /* [threads][R], NULL if not requested: the argmax of the logits that each thread computes, found while they are in its
-   * cache. Graphs without logits leave it as it is. */
+   * cache. Graphs without logits leave it as it is. On a GPU: [R][parts], by part of the columns. */
   ifl_best *best;
+  /* On a GPU: how many of the largest logits of each row to find, and where they go: [R][parts][IFL_TOP], in any order
+   * within a part, those that it lacks with IFL_NONE. Rows with a number of 1 or less, or over IFL_TOP, are left out. */
+  const int32_t *top_k; /* [R] */
+  ifl_best *top;
 } ifl_step;
 
 /* The arguments of ifl_open. The caller owns all memory. */

@@ -155,6 +155,9 @@ func (d CUDADim) PartsOf(blocks, sms int) int { return Filling(blocks, d.PerSM*s
 // once, and at most the given number of times.
 func Filling(blocks, room, most int) int { return max(min(room/max(blocks, 1), most), 1) }
 
+// TopLogits is the most largest logits of a row that the kernel best finds: IFL_TOP.
+const TopLogits = 64
+
 // A CUDAAttention is the scratch memory of an attention.
 type CUDAAttention struct {
 	Counters int `json:"counters"` // per token

@@ -22,7 +22,7 @@ type stepHeader struct {
 	out                   [device.MaxOut]unsafe.Pointer
 	xpageAt, xpage        unsafe.Pointer
 	xrows                 unsafe.Pointer
-	best                  unsafe.Pointer
+	best, topK, top       unsafe.Pointer
 }
 
 // configHeader mirrors struct ifl_config.

@@ -21,7 +21,7 @@ func (m *model) run(s *device.Step) error {
 		return errors.New("bug: Submit after Close")
 	}
 	m.populator.reach(s.TopPage)
-	s.ForgetGreedy()
+	s.ForgetLargest()
 	maxima := m.maxima[:min(m.threads*max(s.OutRows, 0), len(m.maxima))]
 	for i := range maxima {
 		maxima[i].At = device.BestNone
@@ -34,7 +34,7 @@ func (m *model) run(s *device.Step) error {
 		return runError(int32(code), s)
 	}
 	for row := range s.OutRows {
-		s.Greedy[row] = device.Argmax(maxima[row:], s.OutRows)
+		s.SetArgmax(row, maxima[row:], s.OutRows)
 	}
 	m.tracer.report(m.threads, s)
 	return nil

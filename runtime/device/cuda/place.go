@@ -6,6 +6,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
@@ -32,6 +33,7 @@ type memory struct {
 	step   pointer   // address of the step
 	out    []pointer // outputs
 	best   pointer   // argmaxes of the logits, in parts
+	top    pointer   // their largest, in parts
 	blas   pointer   // cuBLASLt's workspace
 }
 
@@ -73,7 +75,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	for _, o := range cfg.Outputs {
 		m.memory.out = append(m.memory.out, take(int64(o.Rows)*int64(o.Cols)*4, "results of a step"))
 	}
-	m.memory.best = take(m.bestBytes(cfg), "argmaxes of a step")
+	m.memory.best, m.memory.top = take(m.bestBytes(cfg), "argmaxes of a step"), take(manifest.TopLogits*m.bestBytes(cfg), "largest logits of a step")
 	m.moves.at = take(int64(cfg.MaxTokens)*int64(unsafe.Sizeof(move{})), "rows to move")
 	if err := m.placeOnHost(cfg); err != nil {
 		return err
@@ -102,7 +104,7 @@ func (s *staging) open(m *model, cfg *device.Config) (err error) {
 	if s.step, err = m.GPU.pinned(int64(unsafe.Sizeof(contextHeader{}))+m.stepBytes(), "the step as it is sent"); err != nil {
 		return err
 	}
-	results := m.bestBytes(cfg)
+	results := (1 + manifest.TopLogits) * m.bestBytes(cfg)
 	for _, o := range cfg.Outputs {
 		results += round64(int64(o.Rows) * int64(o.Cols) * 4)
 	}

@@ -15,6 +15,8 @@ type results struct {
 	copies []rowCopy
 	bytes  int64 // of the staging memory that the copies fill
 	kept   [device.MaxOut]keptRows
+	best   int64 // offset of the argmaxes in the staging memory
+	top    []int // rows with further logits behind them
 }
 
 // A rowCopy is adjacent rows of an output that are copied through the staging memory.
@@ -30,7 +32,7 @@ type keptRows struct {
 }
 
 // collect enqueues the copies of a step's results: the outputs without rows that may
-// stay on the GPU, and the argmax of the logits.
+// stay on the GPU, and the largest logits of each row.
 func (m *model) collect(s *device.Step) error {
 	r := &m.results
 	r.copies, r.bytes = r.copies[:0], 0
@@ -41,8 +43,41 @@ func (m *model) collect(s *device.Step) error {
 			return err
 		}
 	}
-	n := int64(s.OutRows*m.bestParts(s.Graph)) * int64(unsafe.Sizeof(device.Best{}))
-	return m.GPU.toHost(m.staging.results.Bytes[r.bytes:r.bytes+n], m.memory.best, m.stream)
+	return m.collectLargest(s)
+}
+
+// collectLargest enqueues the copies of the argmaxes and, for the rows that need them,
+// of further logits.
+func (m *model) collectLargest(s *device.Step) error {
+	r, parts := &m.results, m.bestParts(s.Graph)
+	n := int64(parts) * int64(unsafe.Sizeof(device.Best{}))
+	r.best, r.top = r.bytes, r.top[:0]
+	if err := m.collectBytes(m.memory.best, int64(s.OutRows)*n); err != nil || parts == 0 {
+		return err
+	}
+	further := func(row int) bool { return s.TopK[row] > 1 && s.TopK[row] <= manifest.TopLogits }
+	return ranges(s.OutRows, further, func(first, rows int) error {
+		for i := range rows {
+			r.top = append(r.top, first+i)
+		}
+		return m.collectBytes(m.memory.top+pointer(int64(first)*manifest.TopLogits*n), int64(rows)*manifest.TopLogits*n)
+	})
+}
+
+// ranges calls f for each longest range of rows below n for which is holds.
+func ranges(n int, is func(row int) bool, f func(first, rows int) error) error {
+	for row := 0; row < n; row++ {
+		first := row
+		for row < n && is(row) {
+			row++
+		}
+		if row > first {
+			if err := f(first, row-first); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // collectOutput enqueues the copies of an output with the given number of rows.
@@ -55,30 +90,27 @@ func (m *model) collectOutput(s *device.Step, at int, o manifest.Output, rows in
 	if s.Fetch == nil {
 		s.Fetch = func(output, row int) error { return m.fetch(s, output, row) }
 	}
-	for row := 0; row < rows; {
-		first := row
-		for row < rows && s.Wanted[row] {
-			kept.rows = append(kept.rows, false)
-			row++
-		}
-		if err := m.collectRows(rowCopy{output: at, row: first, rows: row - first, cols: o.Cols}); err != nil {
-			return err
-		}
-		for row < rows && !s.Wanted[row] {
-			kept.rows = append(kept.rows, true)
-			row++
-		}
+	whole := func(row int) bool { return s.TopK[row] == 0 || s.TopK[row] > manifest.TopLogits }
+	for row := range rows {
+		kept.rows = append(kept.rows, !whole(row))
 	}
-	return nil
+	return ranges(rows, whole, func(first, n int) error {
+		return m.collectRows(rowCopy{output: at, row: first, rows: n, cols: o.Cols})
+	})
 }
 
 // collectRows enqueues a copy into the staging memory.
 func (m *model) collectRows(c rowCopy) error {
 	r := &m.results
 	c.at = r.bytes
-	n := int64(c.rows*c.cols) * 4
-	r.copies, r.bytes = append(r.copies, c), r.bytes+n
-	return m.GPU.toHost(m.staging.results.Bytes[c.at:c.at+n], m.memory.out[c.output]+pointer(4*c.row*c.cols), m.stream)
+	r.copies = append(r.copies, c)
+	return m.collectBytes(m.memory.out[c.output]+pointer(4*c.row*c.cols), int64(c.rows*c.cols)*4)
+}
+
+func (m *model) collectBytes(from pointer, n int64) error {
+	at := m.results.bytes
+	m.results.bytes += n
+	return m.GPU.toHost(m.staging.results.Bytes[at:at+n], from, m.stream)
 }
 
 // deliver copies a finished step's results from the staging memory to the step.
@@ -90,14 +122,18 @@ func (m *model) deliver(s *device.Step) {
 	parts := m.bestParts(s.Graph)
 	if parts == 0 {
 		if !m.Manifest.Graphs[s.Graph].Follows() {
-			s.ForgetGreedy()
+			s.ForgetLargest()
 		}
 		return
 	}
-	for row, at := 0, r.bytes; row < s.OutRows; row++ {
-		best := unsafe.Slice((*device.Best)(unsafe.Pointer(&m.staging.results.Bytes[at])), parts)
-		s.Greedy[row] = device.Argmax(best, 1)
-		at += int64(parts) * int64(unsafe.Sizeof(best[0]))
+	next := unsafe.Slice((*device.Best)(unsafe.Pointer(&m.staging.results.Bytes[r.best])), (s.OutRows+len(r.top)*manifest.TopLogits)*parts)
+	for row := range s.OutRows {
+		s.SetArgmax(row, next[:parts], 1)
+		next = next[parts:]
+	}
+	for _, row := range r.top {
+		s.SetLargest(row, next[:parts*manifest.TopLogits])
+		next = next[parts*manifest.TopLogits:]
 	}
 }
 

@@ -24,7 +24,7 @@ type stepHeader struct {
 	out                   [device.MaxOut]pointer
 	xpageAt, xpage        pointer
 	xrows                 pointer
-	best                  pointer // [out_rows][parts]
+	best, topK, top       pointer // [out_rows][parts], [out_rows], [out_rows][parts][manifest.TopLogits]
 }
 
 // stepBytes returns the size of the header and the arrays of the largest step, each
@@ -32,7 +32,7 @@ type stepHeader struct {
 func (m *model) stepBytes() int64 {
 	pages := int64(max(m.cfg.Pages, m.cfg.MaxPages))
 	words := int64(m.cfg.MaxTokens) * (5 + 2*int64(m.cfg.MaskWords))
-	words += int64(m.cfg.MaxOutRows) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
+	words += 2*int64(m.cfg.MaxOutRows) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
 	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 16*64
 }
 
@@ -69,7 +69,7 @@ func (m *model) stage(s *device.Step) int64 {
 	if s.Graph == m.Plan.Cross {
 		h.xpageAt, h.xpage, h.xrows = put(p, s.XPageAt[:s.Seqs+1]), put(p, s.XPage[:s.XPageAt[s.Seqs]]), put(p, s.XRows[:s.Seqs])
 	}
-	h.best = m.memory.best
+	h.best, h.topK, h.top = m.memory.best, put(p, s.TopK[:s.OutRows]), m.memory.top
 	copy(h.out[:], m.memory.out)
 	copy(p.to, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
 	return p.at

@@ -59,7 +59,7 @@ func (m *runner) begin(k *Rank, cfg device.Config, weights []byte, cores []int) 
 // busy time.
 func (m *runner) step(s *device.Step, results bool) error {
 	m.view = *s
-	m.view.Greedy = m.own.Greedy // this rank computes only a part of the columns
+	m.view.Largest = m.own.Largest // this rank computes only a part of the columns
 	m.view.Kept, m.view.InPlace = nil, false
 	if !results {
 		m.view.Out = m.own.Out

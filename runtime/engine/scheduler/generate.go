@@ -105,7 +105,6 @@ type branch struct {
 	observed  int               // tokens of history that the drafter has observed
 	draftFrom *engine.Result    // the result to draft from; nil: no draft
 	row       []float32         // logits of its last token, while it waits for a token mask
-	best      int32             // the row's argmax, or -1
 	late      bool              // it waits for a token mask
 }
 
@@ -113,7 +112,7 @@ func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
 func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
 
 func (g *generate) start(x *access) (err error) {
-	q := engine.Query{Tokens: g.Prompt, Source: g.Source, BestOnly: g.bestOnly()}
+	q := engine.Query{Tokens: g.Prompt, Source: g.Source, TopK: g.topK()}
 	if g.Echo {
 		q.Last = -1
 	}
@@ -121,9 +120,20 @@ func (g *generate) start(x *access) (err error) {
 	return err
 }
 
-// bestOnly reports whether no branch reads logits of which the argmax is known.
-func (g *generate) bestOnly() bool {
-	return g.Logprobs < 0 && !g.Echo && !slices.ContainsFunc(g.Samplers, func(s *decode.Sampler) bool { return !s.BestOnly() })
+// topK returns the number of largest logits of a row that suffice all branches; 0: one
+// reads whole rows.
+func (g *generate) topK() (k int) {
+	if g.Logprobs >= 0 || g.Echo {
+		return 0
+	}
+	for _, s := range g.Samplers {
+		n := s.TopK()
+		if n == 0 {
+			return 0
+		}
+		k = max(k, n)
+	}
+	return k
 }
 
 func (g *generate) end(err error) {
@@ -192,25 +202,6 @@ func (g *generate) takePrompt(r engine.Result) error {
 	return nil
 }
 
-// echo adds events for the prompt's tokens that a result's rows predict.
-func (g *generate) echo(r engine.Result) error {
-	for i := range r.Rows {
-		at := r.First + i
-		if at == 0 {
-			g.events = append(g.events, Event{Index: -1, Token: g.Prompt[0], First: true})
-		}
-		if at+1 == len(g.Prompt) {
-			break
-		}
-		e := Event{Index: -1, Token: g.Prompt[at+1]}
-		if err := e.rank(g.row(r, i), g.Logprobs); err != nil {
-			return err
-		}
-		g.events = append(g.events, e)
-	}
-	return nil
-}
-
 // follow chooses a branch's next tokens, along its draft as far as they agree. A branch
 // that waits for its next token mask skips steps. If the mask is for the token after
 // its last one, the branch keeps the row of logits. If it is for the token after a
@@ -220,14 +211,14 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	b.late = false
 	parked := -2 // the node after which the mask is missing; -2: none
 	b.path, err = r.Walk(b.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		row, best := func() []float32 { return g.cut(r.Node(g.s.out, node)) }, r.Best(node, g.vocab())
+		row := func() []float32 { return g.cut(r.Node(g.s.out, node)) }
 		if !g.Samplers[i].Ready(g.s.notify) {
 			if parked = node; node < 0 {
-				b.row, b.best, b.late = append(b.row[:0], row()...), best, true
+				b.row, b.late = append(b.row[:0], row()...), true
 			}
 			return -1, false, nil
 		}
-		err := g.choose(i, b, row, best, drafted, from)
+		err := g.choose(i, b, r.Top(node, g.vocab()), row, drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
@@ -263,7 +254,7 @@ func (g *generate) catchUp() (picked bool, err error) {
 		}
 		picked = true
 		b.late, b.path, b.draft = false, nil, speculate.Draft{}
-		if err := g.choose(i, b, func() []float32 { return b.row }, b.best, -1, nil); err != nil {
+		if err := g.choose(i, b, nil, func() []float32 { return b.row }, -1, nil); err != nil {
 			return picked, err
 		}
 	}
@@ -285,10 +276,10 @@ func (g *generate) draft() {
 	}
 }
 
-// choose picks a branch's next token and adds its event. best is the argmax of row, or
-// -1.
-func (g *generate) choose(i int, b *branch, row func() []float32, best, drafted int32, from []decode.TokenProb) error {
-	token, err := g.Samplers[i].JudgeBest(best, row, b.history, drafted, from)
+// choose picks a branch's next token from a row of logits, or the largest of them, and
+// adds its event.
+func (g *generate) choose(i int, b *branch, top []decode.TokenLogit, row func() []float32, drafted int32, from []decode.TokenProb) error {
+	token, err := g.Samplers[i].JudgeTop(top, row, b.history, drafted, from)
 	if err != nil {
 		return err
 	}

@@ -45,3 +45,22 @@ func (e *Event) rank(row []float32, top int) (err error) {
 	}
 	return err
 }
+
+// echo adds events for the prompt's tokens that a result's rows predict.
+func (g *generate) echo(r engine.Result) error {
+	for i := range r.Rows {
+		at := r.First + i
+		if at == 0 {
+			g.events = append(g.events, Event{Index: -1, Token: g.Prompt[0], First: true})
+		}
+		if at+1 == len(g.Prompt) {
+			break
+		}
+		e := Event{Index: -1, Token: g.Prompt[at+1]}
+		if err := e.rank(g.row(r, i), g.Logprobs); err != nil {
+			return err
+		}
+		g.events = append(g.events, e)
+	}
+	return nil
+}

@@ -61,22 +61,40 @@ func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from [
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
 
-// JudgeBest is Judge with the argmax of the logits, or -1 if it is not known. It calls
-// logits only if the argmax does not suffice.
-func (c *Sampler) JudgeBest(best int32, logits func() []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
-	if best < 0 || !c.greedy() || c.set.Rule != Match && drafted >= 0 {
-		return c.Judge(logits(), history, drafted, from)
-	}
-	return c.note(best)
+// A TokenLogit is a token with its logit.
+type TokenLogit struct {
+	ID    int32
+	Logit float32
 }
 
-// BestOnly reports whether JudgeBest needs no logits where the argmax is known.
-func (c *Sampler) BestOnly() bool { return c.greedy() && c.set.Rule == Match }
+// JudgeTop is Judge with some of the largest logits, in descending order, equal ones by
+// token. It calls logits only if those do not suffice.
+func (c *Sampler) JudgeTop(top []TokenLogit, logits func() []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
+	n := c.suffice()
+	if n == 0 || len(top) < n || c.set.Rule != Match && drafted >= 0 {
+		return c.Judge(logits(), history, drafted, from)
+	}
+	return c.note(c.draw.(*StandardSampler).fromTop(top[:n]))
+}
 
-// greedy reports whether the sampler picks the argmax of the logits.
-func (c *Sampler) greedy() bool {
-	s, ok := c.draw.(*StandardSampler)
-	return ok && c.plain && s.opt.Temperature == 0
+// TopK returns the number of largest logits that suffice JudgeTop, or 0 if it needs all.
+func (c *Sampler) TopK() int {
+	if c.set.Rule != Match {
+		return 0
+	}
+	return c.suffice()
+}
+
+// suffice returns the number of largest logits from which the sampler picks; 0: all.
+func (c *Sampler) suffice() int {
+	switch s, ok := c.draw.(*StandardSampler); {
+	case !ok || !c.plain:
+		return 0
+	case s.opt.Temperature == 0:
+		return 1
+	default:
+		return s.opt.TopK
+	}
 }
 
 // distribution returns the candidates that Next samples from; their probabilities sum

@@ -7,9 +7,8 @@ func (s *StandardSampler) largest(logits []float32, k int, floor float32) []cand
 }
 
 // largest fills pool, which is empty, with the k largest logits that are at least
-// floor, in descending order. If there are no more than k, they are in the order of
-// their ids. Few logits of a vocabulary exceed the k-th largest so far, so groups of
-// eight are skipped with one comparison.
+// floor, in descending order. Few logits of a vocabulary exceed the k-th largest so far,
+// so groups of eight are skipped with one comparison.
 func largest(pool []candidate, logits []float32, k int, floor float32) []candidate {
 	bound, full := floor, false // full: candidates must exceed bound, else they may equal it
 	add := func(i int, l float32) {
@@ -36,9 +35,7 @@ func largest(pool []candidate, logits []float32, k int, floor float32) []candida
 	for j, l := range x {
 		add(i+j, l)
 	}
-	if full || len(pool) > k {
-		front(pool, k)
-	}
+	front(pool, k)
 	return pool[:min(k, len(pool))]
 }
 
@@ -48,7 +45,6 @@ func (s *StandardSampler) nucleus(logits []float32, top, floor float32) []candid
 	total := s.masses(logits, top, floor)
 	for k := 64; ; k *= 8 {
 		c := s.largest(logits, k, floor)
-		front(c, len(c))
 		sum := 0.0
 		for i := range c {
 			c[i].p = s.mass(c[i].logit, top) / total

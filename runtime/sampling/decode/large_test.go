@@ -27,8 +27,8 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestPick checks that sampling without a list of the vocabulary picks the same tokens
-// as with it.
+// TestPick checks that sampling without a list of the vocabulary, or from its largest
+// logits alone, picks the same tokens as with it.
 func TestPick(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 3))
@@ -59,11 +59,26 @@ func TestPick(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow, _ := NewStandardSampler(opt)
+		short, _ := NewSampler(Settings{Options: opt}, 0)
+		var list []TokenLogit
+		if opt.TopK > 0 {
+			for _, c := range largest(nil, logits, opt.TopK, float32(math.Inf(-1))) {
+				list = append(list, TokenLogit{c.id, c.logit})
+			}
+		}
+		if n := short.TopK(); n != opt.TopK {
+			t.Fatalf("%+v: %d logits suffice", opt, n)
+		}
 		top, _ := argmax(logits)
 		for range 4 {
 			got, want := fast.pick(logits, logits[top]), slow.draw(slow.candidates(logits, logits[top]))
 			if got != want {
 				t.Fatalf("%+v, %d logits: token %d, from a list of all %d", opt, len(logits), got, want)
+			}
+			read := false
+			got, err := short.JudgeTop(list, func() []float32 { read = true; return logits }, nil, -1, nil)
+			if got != want || err != nil || read != (opt.TopK == 0 || len(list) < opt.TopK) {
+				t.Fatalf("%+v, %d logits: token %d of the largest, %v, from a list of all %d; read the row: %v", opt, len(logits), got, err, want, read)
 			}
 		}
 	}

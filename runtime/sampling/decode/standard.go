@@ -119,6 +119,21 @@ func (s *StandardSampler) pick(logits []float32, top float32) int32 {
 	return s.drawAny(logits, top, float32(floor))
 }
 
+// fromTop samples from the TopK largest logits as pick does from all.
+func (s *StandardSampler) fromTop(top []TokenLogit) int32 {
+	if s.opt.Temperature == 0 {
+		return top[0].ID
+	}
+	floor := float32(float64(top[0].Logit) - 30*s.opt.Temperature)
+	s.pool = s.pool[:0]
+	for _, t := range top {
+		if t.Logit >= floor {
+			s.pool = append(s.pool, candidate{id: t.ID, logit: t.Logit})
+		}
+	}
+	return s.draw(s.pool)
+}
+
 // candidates lists the tokens that are at most 30 × temperature below the largest
 // logit. Others have less than 1e-13 of its probability, less than the rounding error
 // of the sum over a vocabulary.

@@ -16,11 +16,11 @@ func order(a, b candidate) int {
 
 // topK keeps the k largest candidates, sorted; 0 keeps all, unsorted.
 func topK(c []candidate, k int) []candidate {
-	if k <= 0 || k >= len(c) {
+	if k <= 0 {
 		return c
 	}
 	front(c, k)
-	return c[:k]
+	return c[:min(k, len(c))]
 }
 
 // front moves the k largest candidates to the front, sorted: quickselect, then a sort
