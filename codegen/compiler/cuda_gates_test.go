@@ -57,8 +57,8 @@ func gatedModels() []gated {
 }
 
 // TestCUDAGates: what nvcc makes of the kernels compiles without a warning, does
-// not spill, and shows the instructions and the occupancy that the templates'
-// headers promise. It needs nvcc, and for the machine code cuobjdump and
+// not spill in main loops, and shows the instructions and the occupancy that the
+// templates' headers promise. It needs nvcc, and for the machine code cuobjdump and
 // nvdisasm beside it. It prints what the sources take, and the compiler.
 func TestCUDAGates(t *testing.T) {
 	nvcc, err := toolchain.FindNVCC(t.Context())
@@ -141,7 +141,7 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 // holdUnits holds some units, compiled for some GPUs, to their promises.
 func (g *gated) holdUnits(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted func(codegen.CUDAUnit) bool, archs []string) {
 	log, code := g.compile(t, nvcc, m, wanted, archs)
-	for _, s := range spills(log) {
+	for _, s := range spills(log, code) {
 		t.Error(s)
 	}
 	for line := range strings.Lines(log) {

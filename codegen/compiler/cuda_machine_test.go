@@ -3,19 +3,33 @@ package compiler
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/tools/check/sass"
 )
 
-var spillsOf = regexp.MustCompile(`Function properties for (\S+)\s+\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
+var spillsOf = regexp.MustCompile(`entry function '(\S+)' for '(\S+)'\n.*\n\s+\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
 
-// spills are the kernels that keep registers in memory, by what ptxas says.
-func spills(log string) (out []string) {
+// mostSpilled is the most bytes of registers that a thread may keep in memory around its
+// main loop, never within it. ptxas gives all registers to loads that it moves forward,
+// and puts a few addresses that it needs once into memory.
+const mostSpilled = 64
+
+// spills are the kernels that keep registers in memory, by what ptxas says, and what is
+// wrong with that.
+func spills(log string, code map[string]map[string]*sass.Kernel) (out []string) {
 	for _, m := range spillsOf.FindAllStringSubmatch(log, -1) {
-		if m[2] != "0" || m[3] != "0" {
-			out = append(out, m[0])
+		n, _ := strconv.Atoi(m[3])
+		if n == 0 && m[4] == "0" {
+			continue
 		}
+		if c := code[m[2]][m[1]]; c != nil {
+			if l, ok := c.MainLoop(); ok && l.Ops["STL"]+l.Ops["LDL"] == 0 && n <= mostSpilled {
+				continue
+			}
+		}
+		out = append(out, fmt.Sprintf("%s for %s spills %s bytes of registers and loads %s", m[1], m[2], m[3], m[4]))
 	}
 	return out
 }

@@ -207,9 +207,21 @@ func rateOf(gpu gpuKind, plan *manifest.CUDA, l *manifest.CUDALaunch, code map[s
 	r.rows, r.blocks, r.resident = rows, gridOf(gpu, l, rows), machine.Resident(gpu.arch, k.Threads, k.Shared)
 	busy := math.Min(float64(r.blocks)/float64(gpu.sms), float64(r.resident))
 	r.all = bytes / float64(gpu.sms)
-	r.inFlight = math.Min(busy*float64(k.Threads)*loop.InFlight, r.all)
+	r.inFlight = math.Min(busy*float64(k.Threads)*perThread(loop, bytes/float64(r.blocks*k.Threads)), r.all)
 	r.issued = perByte(loop, bytes, plan, l) * gpu.perClock()
 	return r, nil
+}
+
+// perThread returns the bytes of weights in flight per thread if threads have the given
+// number of bytes on average. They take what an iteration reads at a time, so some of a
+// small matrix's have none. One that has no more than it loads before the loop has all in
+// flight.
+func perThread(loop sass.Loop, average float64) float64 {
+	of := math.Max(average, float64(loop.Bytes)) // of a thread with weights
+	if of <= float64(loop.Opening) {
+		return average
+	}
+	return math.Min(average/float64(loop.Bytes), 1) * loop.InFlight
 }
 
 // perByte returns the instructions of a warp per byte of weights. The loop of flat_gemm

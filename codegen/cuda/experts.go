@@ -80,7 +80,7 @@ func (m *mixture) products(s *schedule) error {
 	}
 	for _, several := range []bool{false, true} {
 		for _, p := range []expertProduct{
-			{"hidden", m.in, hidden, m.X.Cols, m.Hidden, 64, "{m.in, %d, nt, m.row + i}", m.writeHidden(gate, up)},
+			{"hidden", m.in, hidden, m.X.Cols, m.Hidden, m.hiddenColumns(), "{m.in, %d, nt, m.row + i}", m.writeHidden(gate, up)},
 			{"down", m.hidden, out, m.Hidden, m.X.Cols, 16, "{m.hidden + i * %d, %[1]d, nt, NULL}", m.writeDown(down)},
 		} {
 			l, err := m.product(s, p, several)
@@ -95,13 +95,16 @@ func (m *mixture) products(s *schedule) error {
 	return nil
 }
 
+// hiddenColumns returns the columns per block of the hidden rows of a single row.
+func (m *mixture) hiddenColumns() int { return min(columnsFor(m.Hidden*m.TopK), 64) }
+
 // An expertProduct is the product of some of the experts' matrices with their rows.
 type expertProduct struct {
 	name     string
 	act      act
 	matrices []expert
 	k, n     int
-	cols     int // columns per block if there is one row; few enough for two blocks per SM
+	cols     int // columns per block if there is one row
 	rows     string
 	body     string // what follows the product of row t
 }

@@ -283,14 +283,19 @@ func (m *matmul) sliceCols() int {
 // flatColumns returns the number of columns per block of flat_gemm: a panel for each warp.
 func (m *matmul) flatColumns() int { return m.Tail.Group * max(16*warps/m.Tail.Group, 1) }
 
-// columns returns the number of columns per block: whole groups, and the more the
-// better, because every block repeats the prologue, as long as two blocks remain for
-// each SM of the largest GPU.
+// columns returns the number of columns per block: whole groups.
 func (m *matmul) columns() int {
+	return (columnsFor(m.Weight.N) + m.Tail.Group - 1) / m.Tail.Group * m.Tail.Group
+}
+
+// columnsFor returns the columns per block of n columns: the more the better, because
+// every block repeats the prologue, as long as two blocks remain for each SM of the
+// largest GPU.
+func columnsFor(n int) int {
 	const blocks = 2 * 148 // B200
-	least := 128
-	for least > 16 && m.Weight.N < blocks*least {
-		least /= 2
+	c := 128
+	for c > 16 && n < blocks*c {
+		c /= 2
 	}
-	return (least + m.Tail.Group - 1) / m.Tail.Group * m.Tail.Group
+	return c
 }

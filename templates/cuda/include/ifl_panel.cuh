@@ -68,7 +68,7 @@ template <class F> struct ifl_stream {
   static constexpr int VECTORS = F::UNITS * F::VECTORS;                     /* loads per thread and tile-block */
   static constexpr int TILES = VECTORS > 5 ? 1 : VECTORS > 2 ? 2 : 4;       /* so that a step has at least six */
   static constexpr int UNITS = TILES * F::UNITS;                            /* of a step */
-  static constexpr int RING = ifl_divisor(UNITS, 10 / F::VECTORS);          /* units in flight */
+  static constexpr int RING = ifl_divisor(UNITS, 16 / F::VECTORS);          /* units in flight */
   uint4 code[RING * F::VECTORS];
   uint2 scale[TILES], base[TILES];
   const uint8_t *w; /* the thread's four rows */

@@ -11,6 +11,7 @@ type Loop struct {
 	Instructions int     // of an iteration
 	Bytes        int     // of weights that an iteration loads
 	InFlight     float64 // bytes of weights under way when the loop waits for some
+	Opening      int     // bytes of weights under way when the loop begins
 	Outer        int     // further instructions of an iteration of the loop around it; 0: none
 	Ops          map[string]int
 }
@@ -44,7 +45,8 @@ func (k *Kernel) MainLoop() (Loop, bool) {
 		return Loop{}, false
 	}
 	body := k.Code[best[0] : best[1]+1]
-	out := Loop{Instructions: len(body), Bytes: most, InFlight: inFlight(body, weights), Ops: map[string]int{}}
+	out := Loop{Instructions: len(body), Bytes: most, Ops: map[string]int{}}
+	out.InFlight, out.Opening = inFlight(body, weights)
 	for _, i := range body {
 		op, _, _ := strings.Cut(i.Op, ".")
 		out.Ops[op]++
@@ -122,10 +124,10 @@ func width(op string) int {
 	return 4
 }
 
-// inFlight returns the bytes of weights under way when a loop waits for some: for loads
-// into registers the mean over their first uses, for cp.async what its waits leave
-// pending, and the group that they wait for.
-func inFlight(body []Instruction, weights func(Instruction) int) float64 {
+// inFlight returns the bytes of weights under way when a loop waits for some, and when it
+// begins. The former is, for loads into registers, the mean over their first uses, and
+// for cp.async what its waits leave pending, and the group that they wait for.
+func inFlight(body []Instruction, weights func(Instruction) int) (waiting float64, opening int) {
 	type load struct{ from, use, bytes int }
 	var loads []load
 	for n, i := range body {
@@ -134,17 +136,21 @@ func inFlight(body []Instruction, weights func(Instruction) int) float64 {
 		}
 	}
 	if len(loads) == 0 {
-		return pending(body, weights)
+		waiting = pending(body, weights)
+		return waiting, int(waiting)
 	}
 	sum := 0
 	for _, l := range loads { // wait for l
+		if l.use <= l.from {
+			opening += l.bytes
+		}
 		for _, o := range loads {
 			if under(l.use, o.from, o.use) {
 				sum += o.bytes
 			}
 		}
 	}
-	return float64(sum) / float64(len(loads))
+	return float64(sum) / float64(len(loads)), opening
 }
 
 // under reports whether a load that is issued at from and used at use, possibly in the

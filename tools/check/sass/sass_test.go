@@ -34,7 +34,7 @@ func TestMainLoop(t *testing.T) {
 	}
 	// The wait for R5 has only its own 16 bytes under way; the wait for R9 both loads.
 	l, ok := k.MainLoop()
-	if !ok || l.Instructions != 5 || l.Bytes != 24 || l.InFlight != (16+24)/2.0 || l.Ops["IDP"] != 1 || l.Outer != 0 {
+	if !ok || l.Instructions != 5 || l.Bytes != 24 || l.InFlight != (16+24)/2.0 || l.Opening != 16 || l.Ops["IDP"] != 1 || l.Outer != 0 {
 		t.Errorf("main loop %+v", l)
 	}
 	if n := k.Resident("sm_90a", 256, 60<<10); n != 3 {
@@ -58,7 +58,7 @@ arch = sm_80
 
 func TestAsync(t *testing.T) {
 	l, ok := Parse(async)["sm_80"]["k"].MainLoop()
-	if !ok || l.Bytes != 32 || l.InFlight != 128 {
+	if !ok || l.Bytes != 32 || l.InFlight != 128 || l.Opening != 128 {
 		t.Errorf("main loop %+v", l)
 	}
 }
