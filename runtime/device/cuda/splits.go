@@ -162,7 +162,7 @@ func oneOf(rows int) *device.Step {
 	pages, last := rows/device.PageRows, int32(rows-1)
 	zero, to := []int32{0}, []int32{0, int32(pages)}
 	s := &device.Step{
-		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, OutRow: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
+		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, OutRow: zero, TopK: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
 		XPageAt: []int32{0, 1}, XPage: zero, XRows: []int32{1},
 	}
 	for i := range pages {

@@ -81,7 +81,7 @@ func stepOf(n int) *device.Step {
 	}
 	zero, same := func(int) int32 { return 0 }, func(i int) int32 { return int32(i) }
 	return &device.Step{
-		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), OutRow: list(n, same),
+		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), OutRow: list(n, same), TopK: list(n, zero),
 		First: list(n+1, same), PageAt: list(n+1, same), Past: list(n, zero), Page: list(n, zero),
 		XPageAt: list(n+1, same), XPage: list(n, zero), XRows: list(n, func(int) int32 { return 1 }),
 	}
