@@ -113,7 +113,7 @@ func TestEmulatedBest(t *testing.T) {
 				if !c.known {
 					want = nil
 				}
-				if got := r.Top(-1, vocab); !slices.Equal(got, want) {
+				if got := r.AppendTop(nil, -1, vocab); !slices.Equal(got, want) {
 					t.Errorf("the %d largest: %v, want %v", topK[i], got, want)
 				}
 			}
@@ -207,7 +207,7 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 			}
 			path, err := r.Walk(nil, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 				row := func() []float32 { return r.Node(0, node)[:vocab] }
-				token, err := samplers[i].JudgeTop(r.Top(node, vocab), row, texts[i], drafted, from)
+				token, err := samplers[i].JudgeTop(r.AppendTop(nil, node, vocab), row, texts[i], drafted, from)
 				texts[i] = append(texts[i], token)
 				return token, true, err
 			})

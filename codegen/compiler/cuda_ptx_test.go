@@ -125,7 +125,7 @@ func allRows(t *testing.T, m engine.Model, ids []int32, opt engine.Options) (row
 				rows = append(rows, r.Row(0, i)...)
 			}
 			last := r.Row(0, r.Rows-1)
-			if got, want := r.Top(-1, len(last)), largestOf(last, 20); !slices.Equal(got, want) {
+			if got, want := r.AppendTop(nil, -1, len(last)), largestOf(last, 20); !slices.Equal(got, want) {
 				t.Errorf("the step found %v as the largest, want %v", got, want)
 			}
 		}

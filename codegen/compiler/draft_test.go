@@ -116,10 +116,10 @@ func checkBest(t *testing.T, res engine.Result) {
 	for n := -1; n < res.Drafted; n++ {
 		row := res.Node(0, n)
 		want := argmax(row)
-		if got := res.Top(n, len(row)); len(got) > 0 && got[0].ID != want {
+		if got := res.AppendTop(nil, n, len(row)); len(got) > 0 && got[0].ID != want {
 			t.Errorf("node %d: the step found argmax %d, expected %d", n, got[0].ID, want)
 		}
-		if got := res.Top(n, int(max(want, 0))); len(got) > 0 {
+		if got := res.AppendTop(nil, n, int(max(want, 0))); len(got) > 0 {
 			t.Errorf("node %d: of a vocabulary that ends before %d the argmax is %v", n, want, got)
 		}
 	}

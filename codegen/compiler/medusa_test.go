@@ -214,7 +214,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 
 // bestOf is the argmax of a node's logits, also where the step did not find it.
 func bestOf(r engine.Result, node, vocab int) int32 {
-	if top := r.Top(node, vocab); len(top) > 0 {
+	if top := r.AppendTop(nil, node, vocab); len(top) > 0 {
 		return top[0].ID
 	}
 	return argmax(r.Node(0, node)[:vocab])

@@ -204,8 +204,9 @@ type single struct {
 	vocab   int
 	drafter speculate.Drafter // or nil
 	history []int32
-	draft   speculate.Draft // verified by the next step
-	step    []int32         // sampled in this step
+	draft   speculate.Draft     // verified by the next step
+	step    []int32             // sampled in this step
+	top     []decode.TokenLogit // scratch
 }
 
 // take samples tokens from a result while they match the draft and more returns
@@ -217,7 +218,8 @@ func (s *single) take(r engine.Result, pick sampler, left func() int, more func(
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)
 	path, err := r.Walk(s.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row := func() []float32 { return r.Node(s.logits, node)[:s.vocab] }
-		token, err := pick.JudgeTop(r.Top(node, s.vocab), row, s.history, drafted, from)
+		s.top = r.AppendTop(s.top[:0], node, s.vocab)
+		token, err := pick.JudgeTop(s.top, row, s.history, drafted, from)
 		if err != nil {
 			return 0, false, err
 		}

@@ -26,7 +26,6 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/engine/policy"
-	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 // Defaults and limits of Options.
@@ -98,10 +97,9 @@ type Engine struct {
 	draftless bool // the next step has no time for drafts
 
 	pipe    pipeline
-	parts   []part              // scratch of plan; after Infer: the parts of the step that it returned
-	sources []*source           // scratch of encode
-	results []Result            // scratch of Infer
-	top     []decode.TokenLogit // scratch of Result.Top
+	parts   []part    // scratch of plan; after Infer: the parts of the step that it returned
+	sources []*source // scratch of encode
+	results []Result  // scratch of Infer
 }
 
 // Open allocates an engine's memory and starts its threads.

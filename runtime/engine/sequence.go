@@ -26,7 +26,7 @@ type Query struct {
 	Source []int32 // encoder-decoders only: input of the encoder, at least one token
 
 	// TopK is the number of largest logits that suffice the caller for most output rows
-	// (Result.Top). Other rows of logits may take longer to read. 0: it reads all rows.
+	// (Result.AppendTop). Other rows of logits may take longer to read. 0: it reads all rows.
 	TopK int
 
 	Priority    int    // smaller is more urgent: computed first, preempted last
@@ -121,19 +121,18 @@ func (r Result) Node(output, n int) []float32 {
 	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
 }
 
-// Top returns the largest logits of Node's row, in descending order: as many as the
+// AppendTop appends the largest logits of Node's row in descending order: as many as the
 // query's TopK, or only the argmax, or none if the step did not compute it or one of them
-// is not below vocab. The list is valid until the next call.
-func (r Result) Top(n, vocab int) []decode.TokenLogit {
-	e := r.e
-	e.top = e.top[:0]
+// is not below vocab.
+func (r Result) AppendTop(list []decode.TokenLogit, n, vocab int) []decode.TokenLogit {
+	before := len(list)
 	for _, b := range r.step.Largest[r.at+r.Rows+max(n, -1)] {
 		if int(b.At) >= vocab {
-			return nil
+			return list[:before]
 		}
-		e.top = append(e.top, decode.TokenLogit{ID: b.At, Logit: b.Value})
+		list = append(list, decode.TokenLogit{ID: b.At, Logit: b.Value})
 	}
-	return e.top
+	return list
 }
 
 // Tokens returns the number of the sequence's tokens that the step computed: the number

@@ -100,12 +100,13 @@ type branch struct {
 	path      []int   // accepted nodes of its draft in this step
 	ended     bool
 	count     int
-	drafter   speculate.Drafter // or nil
-	draft     speculate.Draft   // for the next step
-	observed  int               // tokens of history that the drafter has observed
-	draftFrom *engine.Result    // the result to draft from; nil: no draft
-	row       []float32         // logits of its last token, while it waits for a token mask
-	late      bool              // it waits for a token mask
+	drafter   speculate.Drafter   // or nil
+	draft     speculate.Draft     // for the next step
+	observed  int                 // tokens of history that the drafter has observed
+	draftFrom *engine.Result      // the result to draft from; nil: no draft
+	row       []float32           // logits of its last token, while it waits for a token mask
+	late      bool                // it waits for a token mask
+	top       []decode.TokenLogit // scratch
 }
 
 func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
@@ -218,7 +219,8 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 			}
 			return -1, false, nil
 		}
-		err := g.choose(i, b, r.Top(node, g.vocab()), row, drafted, from)
+		b.top = r.AppendTop(b.top[:0], node, g.vocab())
+		err := g.choose(i, b, b.top, row, drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
