@@ -223,6 +223,7 @@ def phones(browser, url, folder):
         check(f"settings at {width} px can be touched", not small, small)
         page.keyboard.press("Escape")
         page.set_viewport_size({"width": width, "height": 300})  # the on-screen keyboard leaves this much
+        page.wait_for_function("() => innerHeight <= 300")  # the browser resizes the page a little later
         bottom = page.locator("#text").bounding_box()
         check(f"the input at {width} px stays above the keyboard", bottom["y"] >= 0 and bottom["y"] + bottom["height"] <= 300, bottom)
         shot(page, folder, f"phone-{width}")
