@@ -44,8 +44,8 @@ type Step struct {
 	// finite.
 	Largest [][]Best
 
-	// A device with its own memory may leave rows of the outputs in Kept there if it
-	// finds their TopK largest logits. It then sets Fetch.
+	// A device with its own memory may leave rows of the outputs in Kept there, except
+	// those with a TopK of 0. It then sets Fetch.
 	Kept []bool  // by output; only outputs with a row for each output row
 	TopK []int32 // [OutRows] largest logits that the caller needs; 0: the whole row
 	// Fetch copies a row of an output into Out if the device has left it in its memory.

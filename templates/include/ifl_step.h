@@ -46,7 +46,8 @@ typedef struct ifl_step {
    * cache. Graphs without logits leave it as it is. On a GPU: [R][parts], by part of the columns. */
   ifl_best *best;
   /* On a GPU: how many of the largest logits of each row to find, and where they go: [R][parts][IFL_TOP], in any order
-   * within a part, those that it lacks with IFL_NONE. Rows with a number of 1 or less, or over IFL_TOP, are left out. */
+   * within a part, those that it lacks with IFL_NONE. Rows with a number of 1 or less, or over
+   * IFL_TOP, are left out, and parts of a row with a number that is not finite. */
   const int32_t *top_k; /* [R] */
   ifl_best *top;
 } ifl_step;

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
@@ -27,8 +28,8 @@ func TestLayout(t *testing.T) {
 		fmt.Fprintf(&c, "printf(\"%s.%s %%zu\\n\", offsetof(%s, %s));\n", f.Struct, f.Field, f.Struct, f.Field)
 		fmt.Fprintf(&want, "%s.%s %d\n", f.Struct, f.Field, f.Offset)
 	}
-	c.WriteString("printf(\"%d %d %d\\n\", IFL_ABI, IFL_MAX_OUT, IFL_ROWS);\n}\n")
-	fmt.Fprintf(&want, "%d %d %d\n", device.ABI, device.MaxOut, device.DispatchRows)
+	c.WriteString("printf(\"%d %d %d %d\\n\", IFL_ABI, IFL_MAX_OUT, IFL_ROWS, IFL_TOP);\n}\n")
+	fmt.Fprintf(&want, "%d %d %d %d\n", device.ABI, device.MaxOut, device.DispatchRows, manifest.TopLogits)
 	if got := compileRun(t, c.String()); got != want.String() {
 		t.Errorf("layout in C:\n%s\nin Go:\n%s", got, want.String())
 	}

@@ -15,8 +15,7 @@ type results struct {
 	copies []rowCopy
 	bytes  int64 // of the staging memory that the copies fill
 	kept   [device.MaxOut]keptRows
-	best   int64 // offset of the argmaxes in the staging memory
-	top    []int // rows with further logits behind them
+	best   int64 // offset in the staging memory of the argmaxes, and of the lists behind them
 }
 
 // A rowCopy is adjacent rows of an output that are copied through the staging memory.
@@ -51,18 +50,17 @@ func (m *model) collect(s *device.Step) error {
 func (m *model) collectLargest(s *device.Step) error {
 	r, parts := &m.results, m.bestParts(s.Graph)
 	n := int64(parts) * int64(unsafe.Sizeof(device.Best{}))
-	r.best, r.top = r.bytes, r.top[:0]
+	r.best = r.bytes
 	if err := m.collectBytes(m.memory.best, int64(s.OutRows)*n); err != nil || parts == 0 {
 		return err
 	}
-	further := func(row int) bool { return s.TopK[row] > 1 && s.TopK[row] <= manifest.TopLogits }
-	return ranges(s.OutRows, further, func(first, rows int) error {
-		for i := range rows {
-			r.top = append(r.top, first+i)
-		}
+	return ranges(s.OutRows, func(row int) bool { return listed(s.TopK[row]) }, func(first, rows int) error {
 		return m.collectBytes(m.memory.top+pointer(int64(first)*manifest.TopLogits*n), int64(rows)*manifest.TopLogits*n)
 	})
 }
+
+// listed reports whether the kernel best lists the k largest logits of a row.
+func listed(k int32) bool { return k > 1 && k <= manifest.TopLogits }
 
 // ranges calls f for each longest range of rows below n for which is holds.
 func ranges(n int, is func(row int) bool, f func(first, rows int) error) error {
@@ -126,14 +124,14 @@ func (m *model) deliver(s *device.Step) {
 		}
 		return
 	}
-	next := unsafe.Slice((*device.Best)(unsafe.Pointer(&m.staging.results.Bytes[r.best])), (s.OutRows+len(r.top)*manifest.TopLogits)*parts)
+	all := unsafe.Slice((*device.Best)(unsafe.Pointer(unsafe.SliceData(m.staging.results.Bytes[r.best:]))), uintptr(r.bytes-r.best)/unsafe.Sizeof(device.Best{}))
+	lists := all[s.OutRows*parts:]
 	for row := range s.OutRows {
-		s.SetArgmax(row, next[:parts], 1)
-		next = next[parts:]
-	}
-	for _, row := range r.top {
-		s.SetLargest(row, next[:parts*manifest.TopLogits])
-		next = next[parts*manifest.TopLogits:]
+		s.SetArgmax(row, all[row*parts:][:parts], 1)
+		if n := parts * manifest.TopLogits; listed(s.TopK[row]) {
+			s.SetLargest(row, lists[:n])
+			lists = lists[n:]
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *StandardSampler) Next(logits []float32, history []int32) (int32, error)
 // pick samples from a row with the largest logit top. If the options allow it, most of
 // the vocabulary is never listed.
 func (s *StandardSampler) pick(logits []float32, top float32) int32 {
-	floor := float64(top) - 30*s.opt.Temperature
+	floor := s.floor(top)
 	shares := s.opt.TopP > 0 && s.opt.TopP < 1
 	switch curved := s.opt.Typical > 0 && s.opt.Typical < 1 || s.opt.TailFree > 0 && s.opt.TailFree < 1; {
 	case math.IsInf(float64(top), 1), s.opt.TopK == 0 && curved:
@@ -124,7 +124,7 @@ func (s *StandardSampler) fromTop(top []TokenLogit) int32 {
 	if s.opt.Temperature == 0 {
 		return top[0].ID
 	}
-	floor := float32(float64(top[0].Logit) - 30*s.opt.Temperature)
+	floor := float32(s.floor(top[0].Logit))
 	s.pool = s.pool[:0]
 	for _, t := range top {
 		if t.Logit >= floor {
@@ -134,11 +134,14 @@ func (s *StandardSampler) fromTop(top []TokenLogit) int32 {
 	return s.draw(s.pool)
 }
 
-// candidates lists the tokens that are at most 30 × temperature below the largest
-// logit. Others have less than 1e-13 of its probability, less than the rounding error
-// of the sum over a vocabulary.
+// floor returns the smallest logit that matters beside the largest one: 30 × temperature
+// below it. Smaller ones have less than 1e-13 of its probability, less than the rounding
+// error of the sum over a vocabulary.
+func (s *StandardSampler) floor(top float32) float64 { return float64(top) - 30*s.opt.Temperature }
+
+// candidates lists the tokens whose logits are not below floor.
 func (s *StandardSampler) candidates(logits []float32, top float32) []candidate {
-	floor := float64(top) - 30*s.opt.Temperature
+	floor := s.floor(top)
 	s.pool = s.pool[:0]
 	for i, l := range logits {
 		if float64(l) >= floor {

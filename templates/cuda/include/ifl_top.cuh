@@ -33,7 +33,7 @@ template <int N, class C> IFL_DEVICE void ifl_find_top(const ifl_block &g, const
     return n;
   };
   const uint32_t least = ifl_reached_by(g, k, reaching);
-  const int equal = k - (least == ~0u ? 0 : (int)ifl_sum_of(g, (float)reaching(least + 1))); /* so many of those that are `least` */
+  const int equal = k - (int)ifl_sum_of(g, (float)reaching(least + 1)); /* so many of those that are `least` */
   const uint32_t column_key = ifl_reached_by(g, equal, [&](uint32_t bound) {
     int n = 0;
 #pragma unroll
