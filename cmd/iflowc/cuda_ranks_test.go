@@ -103,7 +103,9 @@ func TestEmulatedNCCL(t *testing.T) {
 		t.Parallel()
 		ranks := byTorchrun(t, append(env[:len(env):len(env)], "EMU_FAIL=cuGraphLaunch:719"), 2, slices.Concat([]string{bin}, ncclStory))
 		ranks[0].Wait()
-		if said := ranks[0].said.String(); !strings.Contains(said, "cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED") {
+		ranks[1].Wait()
+		// The rank that fails first says why; the other may learn only that it is gone.
+		if said := ranks[0].said.String() + ranks[1].said.String(); !strings.Contains(said, "cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED") {
 			t.Errorf("no graph was launched: %s", said)
 		}
 	})
