@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
@@ -47,9 +46,9 @@ func TestEmulatedMatmuls(t *testing.T) {
 			}
 			for _, impl := range implsOf(m.plan) {
 				m.change(t, using(impl))
-				tolerance := 2e-3 // the kernels for many rows round activations to f16
-				if strings.HasPrefix(impl, "gemv") || strings.HasPrefix(impl, "flat_gemm") {
-					tolerance = 2e-4
+				tolerance := 2e-4
+				if roundsToF16(impl) {
+					tolerance = 2e-3
 				}
 				for _, rows := range irtest.Sample(t, 2, []int{1, 3, 9, 33}) {
 					m.compare(t, prompt(rows, rows), 64, tolerance)
