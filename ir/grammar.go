@@ -97,11 +97,12 @@ type gRecArg struct {
 type gState struct {
 	Pos    lexer.Position
 	Name   string    `parser:"'state' @Value"`
-	Count  []*gCount `parser:"('[' @@ (',' @@)* ']')? ':' 'rows' '{'"`
-	Fields []*gField `parser:"@@ (',' @@)* '}'"`
+	Count  []*gCount `parser:"('[' @@ (',' @@)* ']')? ':'"`
+	Fixed  []*gField `parser:"('fixed' '{' @@ (',' @@)* '}'"`
+	Fields []*gField `parser:"| 'rows' '{' @@ (',' @@)* '}'"`
 	Page   string    `parser:"'paged' @Number"`
 	Window string    `parser:"('window' @Number)?"`
-	Source bool      `parser:"@'source'?"`
+	Source bool      `parser:"@'source'?)"`
 }
 
 type gField struct {

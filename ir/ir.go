@@ -109,18 +109,20 @@ type Size struct {
 	Dim *Dim
 }
 
-// A StateType is a record of per-token rows, stored per sequence in pages.
+// A StateType is what a sequence keeps between steps: rows of its tokens, stored in
+// pages, or, if it is fixed, fields whose size does not depend on the number of tokens.
 type StateType struct {
 	Fields []Field
-	Page   int // rows per page
-	Window int // number of rows that must be kept; 0: all
+	Fixed  bool // fields of the whole sequence, zero before its first token, instead of rows
+	Page   int  // rows per page
+	Window int  // number of rows that must be kept; 0: all
 	// Source marks rows of the source tokens of a sequence. An encoder processes
 	// them in one step, and they are counted separately from the rows of the
 	// sequence itself.
 	Source bool
 }
 
-// A Field is one part of a state's row, such as k: f16[3, 64].
+// A Field is one part of a state, such as k: f16[3, 64].
 type Field struct {
 	Name  string
 	Elem  tensor.DType
@@ -193,10 +195,20 @@ type OpDef struct {
 	// Eval computes the results in float64. It is nil for ops with bodies and for
 	// ops on states, which the interpreter implements.
 	Eval func(*Op, []*tensor.Tensor) ([]*tensor.Tensor, error)
+	// Step, for ops on a fixed state, updates the state with the arguments of one token
+	// and computes the token's row of the result.
+	Step func(o *Op, state []float64, in StepArgs, out []float64)
 	// Expr is a C expression over vectors, for elementwise ops, such as
 	// "{0} / (1.0f + ifl_exp(-{0}))". {name} is an attribute. It may call the
 	// functions of templates/include/ifl_vec.h.
 	Expr string
+}
+
+// StepArgs are the arguments of OpDef.Step, for one token of one sequence.
+type StepArgs struct {
+	Args  [][]float64 // one per argument of the op: the token's row, or a whole weight; nil for the state
+	First bool        // the token is the first of its sequence
+	Rank  int         // rank in the enclosing par region
 }
 
 // Is reports whether the op has all the given traits.

@@ -134,8 +134,8 @@ func (p *parser) weight(g *gWeight) {
 }
 
 func (p *parser) state(g *gState) {
-	v := &Value{Name: g.Name[1:], Kind: State, Count: p.counts(g.Count), State: &StateType{Source: g.Source}, Pos: pos(g.Pos)}
-	for _, f := range g.Fields {
+	v := &Value{Name: g.Name[1:], Kind: State, Count: p.counts(g.Count), State: &StateType{Source: g.Source, Fixed: len(g.Fixed) > 0}, Pos: pos(g.Pos)}
+	for _, f := range append(g.Fixed, g.Fields...) {
 		t := p.typ(f.Type)
 		field := Field{Name: f.Name, Elem: t.Elem}
 		for _, s := range t.Shape {
@@ -143,7 +143,9 @@ func (p *parser) state(g *gState) {
 		}
 		v.State.Fields = append(v.State.Fields, field)
 	}
-	v.State.Page = p.int(v.Pos, g.Page)
+	if g.Page != "" {
+		v.State.Page = p.int(v.Pos, g.Page)
+	}
 	if g.Window != "" {
 		v.State.Window = p.int(v.Pos, g.Window)
 	}

@@ -69,7 +69,7 @@ func (p *printer) module(m *Module) {
 		p.decl("weight "+w.String()+countText(w.Count), tail)
 	}
 	for _, s := range m.States {
-		p.decl("state "+s.String()+countText(s.Count), "rows "+s.State.String())
+		p.decl("state "+s.String()+countText(s.Count), s.State.String())
 	}
 	for _, g := range m.Graphs {
 		p.graph(g)

@@ -66,13 +66,17 @@ func (t Type) Elems() int {
 	return n
 }
 
-// String returns the state's type in IR syntax, after "rows".
+// String returns the state's type in IR syntax: rows {…} paged 64, or fixed {…}.
 func (s *StateType) String() string {
 	var fields []string
 	for _, f := range s.Fields {
 		fields = append(fields, f.String())
 	}
-	text := fmt.Sprintf("{%s} paged %d", strings.Join(fields, ", "), s.Page)
+	list := "{" + strings.Join(fields, ", ") + "}"
+	if s.Fixed {
+		return "fixed " + list
+	}
+	text := fmt.Sprintf("rows %s paged %d", list, s.Page)
 	if s.Window > 0 {
 		text += fmt.Sprintf(" window %d", s.Window)
 	}
@@ -91,7 +95,7 @@ func (f Field) String() string {
 	return fmt.Sprintf("%s: %s[%s]", f.Name, f.Elem, strings.Join(sizes, ", "))
 }
 
-// Elems returns the number of elements of one row.
+// Elems returns the number of elements: of one row, or of a fixed state.
 func (f Field) Elems() int {
 	n := 1
 	for _, s := range f.Shape {

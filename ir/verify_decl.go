@@ -67,8 +67,11 @@ func (v *verifier) stateType(st *Value) {
 		v.errs.addf(st.Pos, "state %s has no fields", st)
 		return
 	}
-	if st.State.Page < 1 || st.State.Window < 0 {
+	if st.State.Fixed != (st.State.Page == 0) || st.State.Page < 0 || st.State.Window < 0 {
 		v.errs.addf(st.Pos, "state %s: page of %d rows and window of %d, expected at least 1 and at least 0", st, st.State.Page, st.State.Window)
+	}
+	if st.State.Fixed && (st.State.Source || st.State.Window != 0) {
+		v.errs.addf(st.Pos, "state %s: a fixed state has no window and no source", st)
 	}
 	if st.State.Source && st.State.Window != 0 {
 		v.errs.addf(st.Pos, "state %s: a source state keeps all rows, but has window %d", st, st.State.Window)

@@ -29,8 +29,10 @@ func (s *scope) placement(o *Op) {
 		s.complain(o, "is outside a par region")
 	case o.Def.Name == "rank_cols" && o.Has("bounds") && len(o.Ints("bounds")) != 2*par.Int("ranks"):
 		s.complain(o, "bounds has %d numbers for %d ranks", len(o.Ints("bounds")), par.Int("ranks"))
-	case o.Def.Name == "attention" && o.Has("alibi") && o.Has("heads") && !slopesFit(o, par):
+	case o.Def.Name == "attention" && o.Has("alibi") && o.Has("heads") && !slopesFit(o, "alibi", par):
 		s.complain(o, "alibi has %d slopes for %d heads", len(o.Floats("alibi")), o.Int("heads"))
+	case o.Def.Name == "linear_recurrence" && o.Has("slopes") && o.Has("heads") && !slopesFit(o, "slopes", par):
+		s.complain(o, "slopes has %d numbers for %d heads", len(o.Floats("slopes")), o.Int("heads"))
 	case o.Def == Par && par != nil:
 		s.complain(o, "nested par regions")
 	case o.Def == Par && o.Has("ranks") && (o.Int("ranks") < 1 || o.Int("ranks") > 1024):
@@ -41,10 +43,10 @@ func (s *scope) placement(o *Op) {
 	}
 }
 
-// slopesFit reports whether attention has one slope per head, or, in a TP group, one
+// slopesFit reports whether an attribute has one slope per head, or, in a TP group, one
 // slope per head of every rank.
-func slopesFit(o, par *Op) bool {
-	n := len(o.Floats("alibi"))
+func slopesFit(o *Op, attr string, par *Op) bool {
+	n := len(o.Floats(attr))
 	return n == o.Int("heads") || par != nil && n == o.Int("heads")*par.Int("ranks")
 }
 

@@ -273,6 +273,10 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	case ops.RopeTable:
 		return r.ropeTable(o, args[0])
 	}
+	if o.Def.Step != nil {
+		t, err := r.recurrence(o, args)
+		return []*tensor.Tensor{t}, err
+	}
 	return o.Def.Eval(o, args)
 }
 

@@ -16,8 +16,9 @@ const maxSlot = 1 << 20
 type States struct {
 	rows  map[stateKey][]*stateRow // by slot; nil if the slot is empty
 	lens  map[int]int              // visible rows of each sequence
-	src   map[int]source           // source of each sequence for cross-attention
-	steps int                      // number of completed steps
+	fixed map[stateKey]*fixedState
+	src   map[int]source // source of each sequence for cross-attention
+	steps int            // number of completed steps
 }
 
 // A source is the result of an encoder step for one sequence.
@@ -40,7 +41,7 @@ type stateRow struct {
 
 // NewStates returns empty States.
 func NewStates() *States {
-	return &States{rows: map[stateKey][]*stateRow{}, lens: map[int]int{}, src: map[int]source{}}
+	return &States{rows: map[stateKey][]*stateRow{}, fixed: map[stateKey]*fixedState{}, lens: map[int]int{}, src: map[int]source{}}
 }
 
 // Len returns the number of rows of a sequence that the next step sees.
@@ -71,7 +72,6 @@ func (st *States) commit(s *Step, onSources bool) {
 
 // write rounds and stores the row of token t.
 func (st *States) write(v *ir.Value, name string, s *Step, t int, fields [][]float64) error {
-	row := &stateRow{fields: fields, pos: s.Pos[t], step: st.steps, token: t}
 	for i, f := range v.State.Fields {
 		width := f.Shape[len(f.Shape)-1]
 		for at := 0; at < len(fields[i]); at += width {
@@ -80,14 +80,19 @@ func (st *States) write(v *ir.Value, name string, s *Step, t int, fields [][]flo
 			}
 		}
 	}
+	st.put(name, s, t, fields)
+	return nil
+}
+
+// put stores the row of token t.
+func (st *States) put(name string, s *Step, t int, fields [][]float64) {
 	key := stateKey{name, s.Seq[t]}
 	rows := st.rows[key]
 	for len(rows) <= s.Slot[t] {
 		rows = append(rows, nil)
 	}
-	rows[s.Slot[t]] = row
+	rows[s.Slot[t]] = &stateRow{fields: fields, pos: s.Pos[t], step: st.steps, token: t}
 	st.rows[key] = rows
-	return nil
 }
 
 // A view describes which rows of its sequence a token sees.

@@ -16,6 +16,9 @@ var KVAppend = &ir.OpDef{
 	Traits: ir.Writes | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		st, rest := o.Args[0].State, o.Args[1:]
+		if st.Fixed {
+			return nil, fmt.Errorf("%s is %s, expected rows", o.Args[0], st)
+		}
 		if len(rest) != len(st.Fields) {
 			return nil, fmt.Errorf("%d values for the %d fields of %s", len(rest), len(st.Fields), o.Args[0])
 		}
@@ -107,7 +110,7 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	}
 	for _, name := range []string{"k", "v"} {
 		f, ok := o.Args[1].State.Field(name)
-		if !ok || len(f.Shape) != 2 || f.Shape[0] != kvHeads {
+		if !ok || o.Args[1].State.Fixed || len(f.Shape) != 2 || f.Shape[0] != kvHeads {
 			return nil, fmt.Errorf("%s is %s, expected field %s of shape [%d, width]", o.Args[1], o.Args[1].State, name, kvHeads)
 		}
 	}

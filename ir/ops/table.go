@@ -18,6 +18,7 @@ var Table = ir.OpSet{
 	RMSNorm, LayerNorm, L2Norm,
 	Split, Concat, JoinHeads, HeadCols,
 	KVAppend, Attention,
+	LinearRecurrence, SelectiveScan, RGLRU, ShortConv, TokenShift,
 	Route, Experts,
 	QuantizeAct,
 	AllReduce, AllGather, Send, Recv, RankCols,
