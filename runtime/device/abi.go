@@ -4,7 +4,7 @@ import "github.com/iflowc/iflowc/runtime/artifact/manifest"
 
 // Constants of the step ABI in templates/include/ifl_step.h, which all targets share.
 const (
-	ABI          = 5                   // IFL_ABI
+	ABI          = 6                   // IFL_ABI
 	MaxOut       = manifest.MaxOutputs // IFL_MAX_OUT
 	DispatchRows = 513                 // IFL_ROWS
 	PageRows     = 64                  // rows of a KV cache page

@@ -1,5 +1,5 @@
 /* The functions of the step ABI (ifl_step.h). The generated file includes this at its end, after the tables that describe its
- * model: ifl_graphs, ifl_buffers, ifl_states, ifl_lookups, ifl_acts and ifl_mixtures, each unless it is empty. */
+ * model: ifl_graphs, ifl_buffers, ifl_states, ifl_fixed_states, ifl_lookups, ifl_acts and ifl_mixtures, each unless it is empty. */
 #pragma once
 #include "ifl_tables.h"
 
@@ -81,6 +81,20 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
   return 1;
 }
 
+#ifdef IFL_CELLS
+/* Checks that the cells of sequence q are valid and hold rows up to `last`, and that those with rows of earlier steps are kept. */
+static int ifl_check_cells(const ifl_ctx *c, const ifl_step *s, int q, int32_t last) {
+  if (!s->cell_at || s->cell_at[q] < 0 || s->cell_from[q] < 0 || s->cell_from[q] > last / IFL_CELL_ROWS) return 0;
+  if (s->cell_from[q] > 0 && s->cell_from[q] * (int64_t)IFL_CELL_ROWS >= s->past[q]) return 0;
+  if (last / IFL_CELL_ROWS - s->cell_from[q] >= s->cell_at[q + 1] - s->cell_at[q]) return 0;
+  for (int i = s->cell_at[q]; i < s->cell_at[q + 1]; i++) {
+    const int64_t row = (int64_t)IFL_CELL_ROWS * (s->cell_from[q] + i - s->cell_at[q]);
+    if (s->cell[i] < -1 || s->cell[i] >= c->cells || (s->cell[i] < 0 && row < s->past[q])) return 0;
+  }
+  return 1;
+}
+#endif
+
 /* Checks every field of a step that could make a region read or write out of bounds. (*model).check of runtime/device/cuda must
  * accept exactly the same steps. */
 static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
@@ -104,6 +118,9 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
     const int32_t last = s->mask && s->pos[t] > s->slot[t] ? s->pos[t] : s->slot[t]; /* in a tree, a token sees rows up to its position */
     if (last / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
 #endif
+#ifdef IFL_CELLS
+    if (t + 1 == s->first[q + 1] && !ifl_check_cells(c, s, q, s->slot[t])) return -3;
+#endif
   }
 #ifdef IFL_LOOKUPS
   for (size_t i = 0; i < IFL_COUNT(ifl_lookups); i++) {
@@ -120,13 +137,23 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
 
 int32_t ifl_abi(void) { return IFL_ABI; }
 
-int64_t ifl_state_bytes(int32_t pages) {
+/* Bytes of the pages, and of the cells after them. */
+static int64_t ifl_pages_bytes(int32_t pages) {
   int64_t n = 0;
 #ifdef IFL_STATES
   for (size_t i = 0; i < IFL_COUNT(ifl_states); i++) n += ifl_states[i].page * ifl_states[i].elements;
 #endif
-  return n * pages;
+  return ifl_round64(n * pages);
 }
+static int64_t ifl_cells_bytes(int32_t cells) {
+  int64_t n = 0;
+#ifdef IFL_CELLS
+  for (size_t i = 0; i < IFL_COUNT(ifl_fixed_states); i++) n += ifl_cell_bytes(ifl_fixed_states + i) * ifl_fixed_states[i].elements;
+#endif
+  return n * cells;
+}
+
+int64_t ifl_state_bytes(int32_t pages, int32_t cells) { return ifl_pages_bytes(pages) + ifl_cells_bytes(cells); }
 
 int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_out_rows, int32_t max_seqs) {
   return ifl_round64(sizeof(ifl_ctx)) + ifl_layout(NULL, NULL, threads, max_tokens, max_out_rows, max_seqs);
@@ -142,12 +169,16 @@ ifl_ctx *ifl_open(const ifl_config *f) {
   ifl_layout(c, f->arena + ifl_round64(sizeof *c), f->threads, f->max_tokens, f->max_out_rows, f->max_seqs);
   c->threads = f->threads;
   c->pages = f->pages;
+  c->cells = f->cells;
   c->max_tokens = f->max_tokens;
   c->max_out_rows = f->max_out_rows;
   c->max_seqs = f->max_seqs;
   c->weights = f->weights;
   c->dispatch = f->dispatch;
   c->state = f->state;
+#ifdef IFL_CELLS
+  c->cell = f->state + ifl_pages_bytes(f->pages);
+#endif
 #ifdef IFL_RANKS
   c->comm = f->comm;
 #endif
@@ -222,6 +253,39 @@ void ifl_move(ifl_ctx *c, int32_t to_page, int32_t to, int32_t from_page, int32_
   }
 #else
   (void)c, (void)to_page, (void)to, (void)from_page, (void)from;
+#endif
+}
+
+#ifdef IFL_CELLS
+/* Copies row `from` of a cell, or all of the cell, to row `to` of another, for every fixed-size state. */
+static void ifl_copy_in_cells(ifl_ctx *c, int32_t to_cell, int to, int32_t from_cell, int from, int whole) {
+  uint8_t *base = c->cell;
+  for (size_t i = 0; i < IFL_COUNT(ifl_fixed_states); i++) {
+    const ifl_fixed *x = ifl_fixed_states + i;
+    const int64_t bytes = ifl_cell_bytes(x);
+    for (int e = 0; e < x->elements; e++, base += bytes * c->cells) {
+      uint8_t *t = base + to_cell * bytes;
+      const uint8_t *f = base + from_cell * bytes;
+      if (whole) memcpy(t, f, (size_t)bytes);
+      else memmove(t + 4 * (x->start + to * x->row), f + 4 * (x->start + from * x->row), (size_t)x->row * 4);
+    }
+  }
+}
+#endif
+
+void ifl_move_in_cells(ifl_ctx *c, int32_t to_cell, int32_t to, int32_t from_cell, int32_t from) {
+#ifdef IFL_CELLS
+  ifl_copy_in_cells(c, to_cell, to, from_cell, from, 0);
+#else
+  (void)c, (void)to_cell, (void)to, (void)from_cell, (void)from;
+#endif
+}
+
+void ifl_copy_cell(ifl_ctx *c, int32_t to, int32_t from) {
+#ifdef IFL_CELLS
+  ifl_copy_in_cells(c, to, 0, from, 0, 1);
+#else
+  (void)c, (void)to, (void)from;
 #endif
 }
 

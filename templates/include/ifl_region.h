@@ -10,6 +10,7 @@
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
  *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: elements of the Hessians; IFL_CALIB_ROW: floats per row
  *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
+ *   IFL_CELLS         the model has fixed-size states
  *   IFL_EXPERTS       the model has mixtures of experts
  *   IFL_CROSS         index of the graph with cross-attention
  *   IFL_RANKS         ranks of the TP group; 1 if the model is not partitioned */
@@ -49,9 +50,12 @@ struct ifl_own {
 
 struct ifl_ctx {
   ifl_pool *pool;
-  int threads, pages, max_tokens, max_out_rows, max_seqs;
+  int threads, pages, cells, max_tokens, max_out_rows, max_seqs;
   const uint8_t *weights, *dispatch;
   uint8_t *state;
+#ifdef IFL_CELLS
+  uint8_t *cell; /* all cells */
+#endif
   const ifl_step *step;
   struct ifl_own *own; /* [threads] */
   ifl_mark *marks;     /* [threads][marks_room] trace marks; NULL: no tracing */

@@ -1,13 +1,18 @@
 /* The step ABI: the interface between the engine and a compiled model on every target.
  *
  * A step is ragged: T tokens of any mix of sequences (decode tokens, prefill chunks, speculation trees). The tokens of
- * one sequence are contiguous and in ascending position. The KV cache is paged: a sequence owns a list of page ids. */
+ * one sequence are contiguous and in ascending position. The KV cache is paged: a sequence owns a list of page ids.
+ *
+ * Fixed-size states (of linear attention, scans and short convolutions) are kept in cells. A cell belongs to 16 rows of a
+ * sequence, 16·i … 16·i+15. It holds the states before the first of them, and what each of these rows contributes to the
+ * states after it. So a rejected row is simply written again, and a token's result depends only on its sequence. */
 #pragma once
 #include <stdint.h>
 
-#define IFL_ABI 5
+#define IFL_ABI 6
 #define IFL_MAX_OUT 8
 #define IFL_TOP 64 /* most logits of a row in top */
+#define IFL_CELL_ROWS 16 /* rows of a sequence in a cell */
 #define IFL_ROWS 513 /* entries of a dispatch table: 0…511 rows, and one for more */
 
 /* The argmax of some logits; ties go to the lowest index. at is IFL_NONE initially, and IFL_UNSURE if a logit is not
@@ -42,6 +47,13 @@ typedef struct ifl_step {
   const int32_t *xpage_at; /* [S+1] index of the first page of each sequence's source in xpage; NULL: no sources */
   const int32_t *xpage;    /* page ids of the sources */
   const int32_t *xrows;    /* [S] rows of each sequence's source */
+  /* The cells of a sequence's rows, from those of its cell_from-th 16 rows to those of its last row in this step. Where the
+   * list starts, the states before its first row must be known: cell_from is 0, or row 16·cell_from was written by an
+   * earlier step, and not only as a node of a tree that began before it. A cell without rows of earlier steps may be −1: it
+   * is not kept. */
+  const int32_t *cell_at;   /* [S+1] index of each sequence's first cell in cell; NULL: no cells */
+  const int32_t *cell_from; /* [S] */
+  const int32_t *cell;      /* cell ids, or −1 */
   /* [threads][R], NULL if not requested: the argmax of the logits that each thread computes, found while they are in its
    * cache. Graphs without logits leave it as it is. On a GPU: [R][parts], by part of the columns. */
   ifl_best *best;
@@ -59,8 +71,8 @@ typedef struct ifl_config {
   const int32_t *cpus;     /* [threads] CPU to pin each thread to; NULL or -1: do not pin */
   const uint8_t *weights;  /* packed weights, 64-byte aligned */
   int64_t weights_bytes;
-  uint8_t *state;          /* ifl_state_bytes(pages) bytes, 64-byte aligned, zeroed */
-  int32_t pages;
+  uint8_t *state;          /* ifl_state_bytes(pages, cells) bytes, 64-byte aligned, zeroed */
+  int32_t pages, cells;
   int32_t max_tokens, max_out_rows, max_seqs;
   uint8_t *arena;          /* ifl_arena_bytes(…) bytes, 64-byte aligned */
   const uint8_t *dispatch; /* [matmuls][IFL_ROWS] index of the implementation to use */
@@ -68,17 +80,21 @@ typedef struct ifl_config {
 } ifl_config;
 
 /* The functions of a model's library. ifl_run returns 0, or a negative code: -1 wrong abi, -2 a count over its maximum,
- * -3 an id, page or row out of range (checked before anything is written), -4 another rank could not be reached (the
+ * -3 an id, page, cell or row out of range (checked before anything is written), -4 another rank could not be reached (the
  * context takes no further steps). One step at a time per context. */
 typedef struct ifl_ctx ifl_ctx;
 int32_t ifl_abi(void);
-int64_t ifl_state_bytes(int32_t pages);
+int64_t ifl_state_bytes(int32_t pages, int32_t cells);
 int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_out_rows, int32_t max_seqs);
 ifl_ctx *ifl_open(const ifl_config *config); /* NULL: wrong abi, or a thread could not be started */
 int32_t ifl_run(ifl_ctx *ctx, const ifl_step *step);
 void ifl_close(ifl_ctx *ctx);
 /* Copies KV cache row `from` of a page to row `to` of the same or another page, in every layer of every state. */
 void ifl_move(ifl_ctx *ctx, int32_t to_page, int32_t to, int32_t from_page, int32_t from);
+/* The same for a row of a cell: `from` and `to` are 0…15. */
+void ifl_move_in_cells(ifl_ctx *ctx, int32_t to_cell, int32_t to, int32_t from_cell, int32_t from);
+/* Copies a cell. */
+void ifl_copy_cell(ifl_ctx *ctx, int32_t to, int32_t from);
 /* Tracing: from now on every thread records when it starts a region and when it starts to wait at a barrier, in its part
  * of marks[threads][capacity]. The ns of mark 0 is the number of marks that follow. Marks beyond the capacity are dropped.
  * NULL ends tracing. */

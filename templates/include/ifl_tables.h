@@ -17,6 +17,15 @@ typedef struct {
   int kv_heads, dim, vdim, elem_bytes; /* elem_bytes 0: q8_b32t2 */
 } ifl_state;
 
+/* A fixed-size state: its elements (layers), and the floats of one element in a cell: the state before the cell's rows, and each
+ * row. Both are multiples of 16. */
+typedef struct {
+  int64_t elements, start, row;
+} ifl_fixed;
+
+/* Bytes of one element in a cell. */
+static inline int64_t ifl_cell_bytes(const ifl_fixed *x) { return 4 * (x->start + IFL_CELL_ROWS * x->row); }
+
 /* A per-token input that selects a row of a table in a graph, by its offset in ifl_step. */
 typedef struct {
   int entry;

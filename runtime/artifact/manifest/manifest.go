@@ -108,13 +108,15 @@ type Weight struct {
 	SparseOutliers int        `json:"sparse_outliers,omitempty"` // capacity; they are stored after the panels
 }
 
-// A State is a paged record, such as the KV cache.
+// A State is a paged record, such as the KV cache, or a fixed-size state, whose
+// PageRows and PageBytes are 0.
 type State struct {
 	Name      string `json:"name"`
-	Count     int    `json:"count"`      // number of elements (layers)
-	PageRows  int    `json:"page_rows"`  // 64
-	PageBytes int64  `json:"page_bytes"` // size of a page of one element
-	Type      string `json:"type"`       // f16
+	Count     int    `json:"count"`                // number of elements (layers)
+	PageRows  int    `json:"page_rows"`            // 64
+	PageBytes int64  `json:"page_bytes"`           // size of a page of one element
+	CellBytes int64  `json:"cell_bytes,omitempty"` // fixed-size states: size of a cell of one element
+	Type      string `json:"type"`                 // f16
 }
 
 // A Matmul is a matmul with an implementation selected by the dispatch table.
