@@ -94,6 +94,9 @@ func quantize(env *Env, m *ir.Module) error {
 			break
 		}
 		for i := range s.State.Fields {
+			if s.State.Fixed {
+				break
+			}
 			s.State.Fields[i].Elem = env.Types.KV
 		}
 	}

@@ -12,8 +12,9 @@ import (
 
 // The step for which check counts activations: the engine's defaults.
 const (
-	checkTokens  = 512
-	checkOutRows = 64
+	checkTokens   = 512
+	sequenceCells = 2 // cells of a sequence: that of its last rows, and the next
+	checkOutRows  = 64
 )
 
 // A Need is the memory of a device for one sequence with a full context, in
@@ -37,6 +38,10 @@ func (m *Model) need(r *Rank) Need {
 		n.WeightBytes += w.Bytes
 	}
 	for _, s := range r.CPU.Manifest.States {
+		if s.PageRows == 0 {
+			n.StateBytes += sequenceCells * s.CellBytes * int64(s.Count)
+			continue
+		}
 		pages := int64((m.Context + s.PageRows - 1) / s.PageRows)
 		n.StateBytes += s.PageBytes * pages * int64(s.Count)
 	}

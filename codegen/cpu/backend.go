@@ -44,6 +44,13 @@ func (e *emitter) State(offset string) string {
 	return "c->state + " + offset + " * c->pages"
 }
 
+func (e *emitter) Cells(offset string) string {
+	if offset == "0" {
+		return "c->cell"
+	}
+	return "c->cell + " + offset + " * c->cells"
+}
+
 func (e *emitter) Part(rank int, _ *ir.Value) string {
 	return fmt.Sprintf("(const float *)c->parts[%d]", rank)
 }

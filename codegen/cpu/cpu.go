@@ -87,6 +87,7 @@ type needs struct {
 	row       int // columns of the widest
 	sparse    int // columns of a matrix with sparse outliers
 	attention *attentionNeeds
+	cells     int      // floats of scratch of an op on a fixed-size state
 	mixtures  []string // rows of ifl_mixtures
 	ranks     int      // ranks of the TP group; 1: none
 }
@@ -99,6 +100,9 @@ func (e *emitter) describe() {
 	m.Weights, m.Params, e.out.Pack = e.layout.Packed, e.layout.Params, e.layout.Pack
 	for _, s := range e.layout.States {
 		m.States = append(m.States, manifest.State{Name: s.Name, Count: s.Count, PageRows: layout.PageRows, PageBytes: s.Page, Type: s.Elem.String()})
+	}
+	for _, f := range e.layout.Fixed {
+		m.States = append(m.States, manifest.State{Name: f.Name, Count: f.Count, CellBytes: f.Cell, Type: "f32"})
 	}
 	for _, g := range e.layout.Graphs {
 		m.Graphs = append(m.Graphs, manifest.Graph{Name: g.Name, Outputs: g.Outputs, At: g.At, Reads: g.Reads})

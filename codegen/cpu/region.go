@@ -86,6 +86,8 @@ func (e *emitter) body(r *layout.Region) error {
 		return e.matmul(r, work)
 	case *layout.Attention:
 		return e.attention(r, work)
+	case *layout.Recurrent:
+		return e.recurrent(r, work)
 	case *layout.Experts:
 		return e.experts(r, work)
 	case *layout.Exchange:

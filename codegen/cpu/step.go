@@ -43,6 +43,8 @@ func (e *emitter) defines() (list []templates.Define) {
 	if a := n.attention; a != nil {
 		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (e.layout.Context+layout.PageRows-1)/layout.PageRows))
 	}
+	add(len(e.layout.Fixed) > 0, "IFL_CELLS", 1)
+	add(n.cells > 0, "IFL_CELL_SCRATCH", n.cells)
 	add(len(n.mixtures) > 0, "IFL_EXPERTS", 1)
 	add(e.layout.Crosses(), "IFL_CROSS", e.layout.CrossEntry())
 	add(n.ranks > 0, "IFL_RANKS", n.ranks)
@@ -55,6 +57,10 @@ func (e *emitter) defines() (list []templates.Define) {
 // type that it declares.
 var headerUses = []struct{ header, use string }{
 	{"ifl_sparse.h", "ifl_add_sparse("},
+	{"ifl_cells.h", "ifl_run_conv("},
+	{"ifl_cells.h", "ifl_run_lru("},
+	{"ifl_scan.h", "ifl_run_scan("},
+	{"ifl_recurrence.h", "ifl_run_recurrence("},
 	{"ifl_heads.h", "ifl_row_join_heads("},
 	{"ifl_heads.h", "ifl_row_head_cols("},
 	{"ifl_heads.h", "ifl_row_sinusoid("},
@@ -109,6 +115,7 @@ func (e *emitter) modelTables() (list []templates.Table) {
 	add("ifl_graph", "ifl_graphs", graphs)
 	add("ifl_buffer", "ifl_buffers", buffers)
 	add("ifl_state", "ifl_states", states)
+	add("ifl_fixed", "ifl_fixed_states", e.fixedStates())
 	add("ifl_lookup", "ifl_lookups", e.lookups())
 	add("ifl_act", "ifl_acts", acts)
 	add("ifl_mixture", "ifl_mixtures", e.need.mixtures)

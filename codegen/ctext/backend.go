@@ -28,6 +28,8 @@ type Backend interface {
 	Weights(w *layout.Weight) string
 	// State returns the address of the KV cache at an offset, in bytes per page.
 	State(offset string) string
+	// Cells returns the address of the fixed-size states at an offset, in bytes per cell.
+	Cells(offset string) string
 	// Part returns the address of a TP rank's part of the last exchange, rows of x.
 	Part(rank int, x *ir.Value) string
 	// Embed returns the start of a call that looks up a row of a table.

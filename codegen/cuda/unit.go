@@ -138,6 +138,13 @@ func (u *unit) Weights(w *layout.Weight) string {
 	return "c->weights"
 }
 
+func (u *unit) Cells(offset string) string {
+	if offset == "0" {
+		return "ifl_cell(c, 0)"
+	}
+	return "ifl_cell(c, " + offset + " * c->cells)"
+}
+
 func (u *unit) State(offset string) string {
 	if offset == "0" {
 		return "ifl_state(c, 0)"

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -52,6 +53,9 @@ func checkRows(op *ir.Op) error {
 			}
 		}
 		return nil
+	}
+	if op.Def.Step != nil {
+		return tokens(slices.DeleteFunc(slices.Clone(op.Args[1:]), func(a ir.Arg) bool { return a.Kind == ir.Weight }))
 	}
 	switch op.Def.Name {
 	case "embed", "rope_table", "sinusoid":

@@ -6,7 +6,7 @@
 //
 //   - Weights, Packed: each weight's place in the packed file, in the order in
 //     which a step reads them.
-//   - States: the paged KV caches.
+//   - States: the paged KV caches. Fixed: the fixed-size states.
 //   - Buffers: memory for values that outlive their region. Values with disjoint
 //     lifetimes share a buffer, according to the module's !slot annotations.
 //   - Graphs: for each graph its inputs, its outputs among the arrays of a
@@ -16,8 +16,7 @@
 // region and contains everything that an emitter needs, so that emitters neither read
 // attributes nor repeat checks.
 //
-// To add a kind of memory (a fixed-size state per sequence, an adapter per row), add a
-// list to Layout. To add a kind of region, add a Work. For an output that is not a row
+// To add a kind of memory (an adapter per row), add a list to Layout. To add a kind of region, add a Work. For an output that is not a row
 // of floats, add a field to [Place].
 package layout
 
@@ -45,11 +44,13 @@ type Layout struct {
 	Pack    []pack.Item       // source of each element of Packed
 	Params  int64             // number of parameters
 	States  []*State          // in the order of the module
+	Fixed   []*Fixed          // in the order of the module
 	Buffers []*Buffer
 	Graphs  []*Graph
 	Regions []*Region // of all graphs, by number
 
 	states  map[*ir.Value]*State
+	fixed   map[*ir.Value]*Fixed
 	buffers map[*ir.Value]*Buffer // of values that may outlive their region
 	places  map[*ir.Value]Place
 	symbols symbols
@@ -59,7 +60,7 @@ type Layout struct {
 // names an op or a state that no target supports.
 func New(m *ir.Module, context int) (*Layout, error) {
 	l := &Layout{
-		Module: m, Context: context, Weights: map[*ir.Value]*Weight{}, states: map[*ir.Value]*State{},
+		Module: m, Context: context, Weights: map[*ir.Value]*Weight{}, states: map[*ir.Value]*State{}, fixed: map[*ir.Value]*Fixed{},
 		buffers: map[*ir.Value]*Buffer{}, places: map[*ir.Value]Place{}, symbols: symbols{},
 	}
 	for _, gr := range m.Graphs {

@@ -94,7 +94,9 @@ func (s *scheduler) root(op *ir.Op) error {
 		return s.attention(root)
 	case root.Def.Name == "experts" && alone:
 		return s.experts(root)
-	case root.Def.Name == "attention" || root.Def.Name == "experts":
+	case root.Def.Step != nil && alone:
+		return s.recurrent(root)
+	case root.Def.Step != nil || root.Def.Name == "attention" || root.Def.Name == "experts":
 		return fmt.Errorf("%s: %s cannot be fused with other ops", Position(op), root.Def.Name)
 	}
 	return fmt.Errorf("%s: no target supports this op", Position(root))

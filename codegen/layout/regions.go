@@ -23,12 +23,13 @@ type Region struct {
 func (r *Region) Function() string { return fmt.Sprintf("r%d_%s", r.Number, CName(r.Name)) }
 
 // Work is the kind of a region's computation: a *[Rows], *[Matmul], *[Attention],
-// *[Experts], *[Exchange] or *[Copy].
+// *[Recurrent], *[Experts], *[Exchange] or *[Copy].
 type Work interface{ work() }
 
 func (*Rows) work()      {}
 func (*Matmul) work()    {}
 func (*Attention) work() {}
+func (*Recurrent) work() {}
 func (*Experts) work()   {}
 func (*Exchange) work()  {}
 func (*Copy) work()      {}

@@ -43,6 +43,12 @@ func (s *State) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error
 func (l *Layout) placeStates() error {
 	at := int64(0)
 	for _, v := range l.Module.States {
+		if v.State.Fixed {
+			if err := l.placeFixed(v); err != nil {
+				return err
+			}
+			continue
+		}
 		key, val, err := fields(v)
 		if err != nil {
 			return fmt.Errorf("%s: state %s: %w", v.Pos, v, err)

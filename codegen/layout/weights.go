@@ -125,7 +125,10 @@ func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 		w.Count = a.Count[len(a.Count)-1].Len()
 	}
 	if isMatrix(op, i) {
-		w.Matrix, w.DType, w.SparseOutliers = true, a.Type.Elem, l.sparseEntries(a.Value)
+		w.Matrix, w.SparseOutliers = true, l.sparseEntries(a.Value)
+		if op.Def.Step == nil { // its weights are float32
+			w.DType = a.Type.Elem
+		}
 	}
 	if len(a.Count) > 2 || len(a.Count) == 2 && w.Count == 0 {
 		return nil, fmt.Errorf("%s: no target can index %s with %d indices", Position(op), a.Value, len(a.Count))
@@ -137,12 +140,14 @@ func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 	return w, nil
 }
 
-// isMatrix reports whether argument i of an op is a matmul operand or a lookup table,
-// which are packed in panels.
+// isMatrix reports whether argument i of an op is a matmul operand, a lookup table or
+// the decays of a scan, which are packed in panels.
 func isMatrix(op *ir.Op, i int) bool {
 	switch op.Def.Name {
 	case "matmul", "embed":
 		return i == 1
+	case "selective_scan":
+		return i == 5
 	case "experts":
 		return len(op.Args[i].Type.Shape) == 2
 	}

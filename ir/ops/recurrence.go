@@ -35,7 +35,7 @@ var LinearRecurrence = &ir.OpDef{
 		{Name: "skip", Kind: ir.BoolAttr, Doc: "adds d·v to the result"},
 		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on q"},
 	},
-	Traits: ir.Reads | ir.Writes | ir.Root,
+	Traits: ir.Reads | ir.Writes,
 	Infer:  inferRecurrence,
 	Step:   stepRecurrence,
 }

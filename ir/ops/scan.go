@@ -21,7 +21,7 @@ var SelectiveScan = &ir.OpDef{
 		param("c", "f32[T, N]", value),
 		param("a", "[D, N]; negative numbers decay", weight),
 	},
-	Traits: ir.Reads | ir.Writes | ir.Root,
+	Traits: ir.Reads | ir.Writes,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		f, err := fixedField(o, "h", 2)
 		if err != nil {
@@ -60,7 +60,7 @@ var RGLRU = &ir.OpDef{
 		param("x", "f32[T, D], the gated input", value),
 		param("log_a", "f32[T, D], at most 0", value),
 	},
-	Traits: ir.Reads | ir.Writes | ir.Root,
+	Traits: ir.Reads | ir.Writes,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		f, err := fixedField(o, "h", 1)
 		if err != nil {
@@ -97,7 +97,7 @@ var ShortConv = &ir.OpDef{
 		param("w", "[W, D], W at least 2", weight),
 		optional(param("b", "[D]; default: 0", weight)),
 	},
-	Traits: ir.Reads | ir.Writes | ir.Root,
+	Traits: ir.Reads | ir.Writes,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		f, err := fixedField(o, "x", 2)
 		if err != nil {
@@ -140,7 +140,7 @@ var TokenShift = &ir.OpDef{
 		param("row", "fixed state {x: f32[D]}", state),
 		param("x", "f32[T, D]", value),
 	},
-	Traits: ir.Reads | ir.Writes | ir.Root,
+	Traits: ir.Reads | ir.Writes,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		f, err := fixedField(o, "x", 1)
 		if err != nil {

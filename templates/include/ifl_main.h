@@ -55,6 +55,9 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
     IFL_TAKE(c->own[i].y, float *, (y + 16) * 4);
     IFL_TAKE(c->own[i].mm, uint8_t *, (int64_t)IFL_PRODUCT_K * IFL_MM_SCRATCH_PER_K + 4096);
 #endif
+#ifdef IFL_CELL_SCRATCH
+    IFL_TAKE(c->own[i].cells, float *, (int64_t)IFL_CELL_SCRATCH * 4);
+#endif
 #ifdef IFL_ROW
     IFL_TAKE(c->own[i].row, float *, (int64_t)IFL_SCRATCH_ROWS * IFL_ROW * 4);
 #endif
@@ -82,14 +85,16 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
 }
 
 #ifdef IFL_CELLS
-/* Checks that the cells of sequence q are valid and hold rows up to `last`, and that those with rows of earlier steps are kept. */
+/* Checks that the cells of sequence q are valid and hold rows up to `last`, and that those with rows of earlier steps or of a tree
+ * are kept. */
 static int ifl_check_cells(const ifl_ctx *c, const ifl_step *s, int q, int32_t last) {
   if (!s->cell_at || s->cell_at[q] < 0 || s->cell_from[q] < 0 || s->cell_from[q] > last / IFL_CELL_ROWS) return 0;
   if (s->cell_from[q] > 0 && s->cell_from[q] * (int64_t)IFL_CELL_ROWS >= s->past[q]) return 0;
   if (last / IFL_CELL_ROWS - s->cell_from[q] >= s->cell_at[q + 1] - s->cell_at[q]) return 0;
+  const int tree = s->mask && s->mask[(int64_t)s->first[q] * s->mask_words] & 1;
   for (int i = s->cell_at[q]; i < s->cell_at[q + 1]; i++) {
     const int64_t row = (int64_t)IFL_CELL_ROWS * (s->cell_from[q] + i - s->cell_at[q]);
-    if (s->cell[i] < -1 || s->cell[i] >= c->cells || (s->cell[i] < 0 && row < s->past[q])) return 0;
+    if (s->cell[i] < -1 || s->cell[i] >= c->cells || (s->cell[i] < 0 && (tree || row < s->past[q]))) return 0;
   }
   return 1;
 }
@@ -119,6 +124,7 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
     if (last / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
 #endif
 #ifdef IFL_CELLS
+    if (s->slot[t] != s->past[q] + t - s->first[q]) return -3;
     if (t + 1 == s->first[q + 1] && !ifl_check_cells(c, s, q, s->slot[t])) return -3;
 #endif
   }

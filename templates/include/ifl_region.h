@@ -10,7 +10,7 @@
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
  *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: elements of the Hessians; IFL_CALIB_ROW: floats per row
  *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
- *   IFL_CELLS         the model has fixed-size states
+ *   IFL_CELLS         the model has fixed-size states; IFL_CELL_SCRATCH: floats of scratch of an op on them
  *   IFL_EXPERTS       the model has mixtures of experts
  *   IFL_CROSS         index of the graph with cross-attention
  *   IFL_RANKS         ranks of the TP group; 1 if the model is not partitioned */
@@ -41,6 +41,9 @@ struct ifl_own {
 #endif
 #ifdef IFL_SPARSE_K
   float *sparse; /* activations of up to IFL_PRIVATE_ROWS rows, for sparse outliers */
+#endif
+#ifdef IFL_CELL_SCRATCH
+  float *cells; /* scratch of ops on fixed-size states */
 #endif
 #ifdef IFL_RANKS
   int32_t failed; /* nonzero: another rank could not be reached */

@@ -1,0 +1,54 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
+
+// recurrent emits an op on a fixed-size state.
+func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
+	f, err := e.names.Recurrent(e.w, r, work)
+	if err != nil {
+		return err
+	}
+	call := map[string]string{"short_conv": "conv", "token_shift": "conv", "rg_lru": "lru", "selective_scan": "scan", "linear_recurrence": "recurrence"}[work.Op.Def.Name]
+	w := e.w
+	w.P("const ifl_%s a = {", call)
+	w.P(".cells = {.step = s, .tid = tid, .threads = c->threads, .base = (float *)%s, .start = %d, .row = %d},", f.Cells, work.State.Start, work.State.Row)
+	for _, line := range f.Fields {
+		w.P("%s", line)
+	}
+	if n := cellScratch(work.Op); n > 0 {
+		w.P(".scratch = c->own[tid].cells,")
+		e.need.cells = max(e.need.cells, n)
+	}
+	w.P("};")
+	w.P("ifl_run_%s(&a);", call)
+	return nil
+}
+
+// cellScratch returns the floats of scratch per thread that an op needs: those of
+// ifl_scan_floats and ifl_recurrence_floats.
+func cellScratch(op *ir.Op) int {
+	shape := op.Args[0].State.Fields[0].Shape
+	switch op.Def {
+	case ops.SelectiveScan:
+		return 32 * shape[1]
+	case ops.LinearRecurrence:
+		d, v := layout.Round16(shape[1]), layout.Round16(shape[2])
+		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 4*layout.CellRows*layout.CellRows
+	}
+	return 0
+}
+
+// fixedStates returns the rows of ifl_fixed_states.
+func (e *emitter) fixedStates() (rows []string) {
+	for _, f := range e.layout.Fixed {
+		rows = append(rows, fmt.Sprintf("{%d, %s, %s}", f.Count, ctext.Wide(f.Start), ctext.Wide(f.Row)))
+	}
+	return rows
+}
