@@ -81,6 +81,7 @@ type cStep struct {
 	adapter                                                      *int32
 	out                                                          [8]*float32
 	xpageAt, xpage, xrows                                        *int32
+	cellAt, cellFrom, cell                                       *int32
 }
 
 type cAttention struct {

@@ -74,14 +74,21 @@ static inline const float *ifl_conv_at(const ifl_conv *a, int seq, int t, int ba
   return ifl_conv_line(a, seq, s->past[seq] - 1 - back);
 }
 
+/* The first rows of the cells of a sequence whose start this step writes, if they are kept: all behind the first cell, in a
+ * tree only those at which no row of the tree is missing. r is 16·cell_from to begin with. */
+static inline int ifl_cells_next(const ifl_step *s, int seq, int *r) {
+  *r += IFL_CELL_ROWS;
+  return *r <= s->past[seq] + (ifl_cells_tree(s, seq) ? 0 : s->first[seq + 1] - s->first[seq] - 1);
+}
+
 /* Writes the rows of a sequence, and the rows before each cell that is kept, for columns lo … hi−1. */
 static void ifl_conv_keep(const ifl_conv *a, int seq, int lo, int hi) {
   const ifl_step *s = a->cells.step;
-  const int past = s->past[seq], n = s->first[seq + 1] - s->first[seq], tree = ifl_cells_tree(s, seq);
+  const int past = s->past[seq], n = s->first[seq + 1] - s->first[seq];
   const size_t bytes = (size_t)(hi - lo) * 4;
-  for (int r = (past + IFL_CELL_ROWS - 1) / IFL_CELL_ROWS * IFL_CELL_ROWS; r <= past + n - 1; r += IFL_CELL_ROWS) {
+  for (int r = s->cell_from[seq] * IFL_CELL_ROWS; ifl_cells_next(s, seq, &r);) {
     const int32_t id = ifl_cell_of(s, seq, r);
-    if (r == 0 || id < 0 || (tree && r > past)) continue;
+    if (id < 0) continue;
     for (int j = 1; j < a->taps; j++) {
       const float *x = ifl_conv_line(a, seq, r - a->taps + j);
       float *to = ifl_cell_start(&a->cells, id) + (j - 1) * a->cells.row;
@@ -162,9 +169,9 @@ static __attribute__((unused)) void ifl_run_lru(const ifl_lru *a) {
         if (id >= 0) ifl_store_n(ifl_cell_row(&a->cells, id, r) + d, h, n);
       }
     }
-    for (int r = (past + IFL_CELL_ROWS - 1) / IFL_CELL_ROWS * IFL_CELL_ROWS; r <= past + s->first[q + 1] - first - 1; r += IFL_CELL_ROWS) {
+    for (int r = s->cell_from[q] * IFL_CELL_ROWS; ifl_cells_next(s, q, &r);) {
       const int32_t id = ifl_cell_of(s, q, r);
-      if (r > 0 && id >= 0 && (!tree || r == past)) memcpy(ifl_cell_start(&a->cells, id) + lo, ifl_lru_line(a, q, r - 1) + lo, (size_t)(hi - lo) * 4);
+      if (id >= 0) memcpy(ifl_cell_start(&a->cells, id) + lo, ifl_lru_line(a, q, r - 1) + lo, (size_t)(hi - lo) * 4);
     }
   }
 }
