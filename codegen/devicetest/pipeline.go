@@ -138,6 +138,18 @@ func (m *pipelined) CopyPage(to, from int32) {
 	m.inner.CopyPage(to, from)
 }
 
+func (m *pipelined) CopyCell(to, from int32) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	m.inner.CopyCell(to, from)
+}
+
+func (m *pipelined) MoveInCells(to, from device.CellRow) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	m.inner.MoveInCells(to, from)
+}
+
 func (m *pipelined) MoveRow(to, from device.Row) {
 	m.order.Lock()
 	defer m.order.Unlock()

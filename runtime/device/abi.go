@@ -8,4 +8,5 @@ const (
 	MaxOut       = manifest.MaxOutputs // IFL_MAX_OUT
 	DispatchRows = 513                 // IFL_ROWS
 	PageRows     = 64                  // rows of a KV cache page
+	CellRows     = 16                  // IFL_CELL_ROWS: rows of a sequence in a cell
 )

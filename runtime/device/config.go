@@ -17,6 +17,10 @@ type Config struct {
 	// PageBytes lists the bytes per page of each element of each state, in memory
 	// order.
 	PageBytes []int64
+	// Cells is the number of cells, which hold fixed-size states, and CellBytes the bytes
+	// per cell of each element of each state, in memory order. 0: the model has none.
+	Cells     int
+	CellBytes []int64
 	// Populate makes the device allocate physical memory for pages in the background,
 	// before they are used, if it can.
 	Populate bool
@@ -24,6 +28,7 @@ type Config struct {
 	MaxTokens, MaxOutRows, MaxSeqs int // per step
 	MaskWords                      int // mask words per token; 0: no draft trees
 	MaxPages                       int // maximum page ids of a step, counting a shared page once per sequence; 0: Pages
+	MaxCells                       int // maximum cell ids of a step; 0: no cells
 
 	Dispatch []byte  // [matmuls][DispatchRows]
 	Outputs  []Array // the largest shape of each output over all graphs that will run
@@ -46,6 +51,9 @@ func (cfg *Config) Check() error {
 		if v.n < 1 || v.n > 1<<24 {
 			return fmt.Errorf("starting the model: %s must be between 1 and %d, not %d", v.name, 1<<24, v.n)
 		}
+	}
+	if cfg.Cells < 0 || cfg.Cells > 1<<24 || cfg.MaxCells < 0 {
+		return fmt.Errorf("starting the model: cells must be between 0 and %d, not %d", 1<<24, cfg.Cells)
 	}
 	if len(cfg.Outputs) > MaxOut {
 		return fmt.Errorf("starting the model: %d outputs exceed the maximum of %d", len(cfg.Outputs), MaxOut)

@@ -33,6 +33,9 @@ type Info struct {
 	InFlight int    // maximum steps in flight, each in a Step of its own: the number of pipeline stages, else 1
 	// PageBytes is the size of a KV cache page in this process, summed over layers.
 	PageBytes int64
+	// CellBytes is the size of a cell, which holds fixed-size states, in this process,
+	// summed over layers. 0: it holds none.
+	CellBytes int64
 	// WeightBytes is the size of weights that the device reads from its own files, as a
 	// group of ranks does; 0: Config.Weights holds all weights.
 	WeightBytes int64
@@ -63,10 +66,12 @@ type Context interface {
 
 	// CopyPage copies a page of the KV cache and MoveRow copies one row, in every
 	// layer. Both execute in order with the submitted steps. The pages must not be in
-	// use by a step in flight. The next step returns their errors. The fixed-size state
-	// of a recurrent layer would need a third call of this kind.
+	// use by a step in flight. The next step returns their errors. CopyCell and MoveInCells
+	// do the same for cells, in every layer of the fixed-size states.
 	CopyPage(to, from int32)
 	MoveRow(to, from Row)
+	CopyCell(to, from int32)
+	MoveInCells(to, from CellRow)
 
 	// StartCalibration makes every matmul accumulate statistics of its inputs from the
 	// next step on. With hessians it also accumulates Hessians. Calibration returns the
@@ -89,6 +94,15 @@ type Row struct{ Page, Row int32 }
 
 // RowOf returns the place of row i of a sequence that has the given pages.
 func RowOf(pages []int32, i int) Row { return Row{pages[i/PageRows], int32(i % PageRows)} }
+
+// A CellRow is the place of a row in a cell.
+type CellRow struct{ Cell, Row int32 }
+
+// CellRowOf returns the place of row i of a sequence whose cells from the given one on
+// are listed.
+func CellRowOf(cells []int32, from, i int) CellRow {
+	return CellRow{cells[i/CellRows-from], int32(i % CellRows)}
+}
 
 // A Calibration holds statistics of the inputs of a model's matmuls; manifest.Matmul
 // gives the offsets.

@@ -10,8 +10,7 @@ import "slices"
 // adjacent, in ascending position. The arrays lie outside Go's heap because C code
 // reads them.
 //
-// A per-sequence adapter id would be one more array of Seqs entries (ifl_step.adapter),
-// and so would the index of a recurrent layer's fixed-size state.
+// A per-sequence adapter id would be one more array of Seqs entries (ifl_step.adapter).
 type Step struct {
 	Graph                 int // index in the manifest's Graphs
 	Tokens, OutRows, Seqs int
@@ -30,6 +29,13 @@ type Step struct {
 	XPageAt       []int32 // [Seqs+1] index in XPage of the first page of each sequence's source
 	XPage         []int32 // page ids of encoder outputs (sources)
 	XRows         []int32 // [Seqs] rows of each source
+
+	// The cells of each sequence, which hold fixed-size states: those from the CellFrom-th
+	// CellRows rows on, to that of its last row in this step. A cell without rows of earlier
+	// steps may be -1: it is not kept. The arrays are nil for models without such states.
+	CellAt   []int32 // [Seqs+1] index of each sequence's first cell in Cell
+	CellFrom []int32 // [Seqs]
+	Cell     []int32
 
 	// [Tokens][MaskWords] Attention masks of draft trees. A sequence is a tree if the
 	// mask of its first token in the step includes the token itself; then bit i of a
@@ -84,6 +90,9 @@ func (s *Step) place(b *Slab, cfg *Config) {
 	pages := max(cfg.Pages, cfg.MaxPages)
 	s.Page = ints(pages)
 	s.XPageAt, s.XPage, s.XRows = ints(cfg.MaxSeqs+1), ints(pages), ints(cfg.MaxSeqs)
+	if cfg.MaxCells > 0 {
+		s.CellAt, s.CellFrom, s.Cell = ints(cfg.MaxSeqs+1), ints(cfg.MaxSeqs), ints(cfg.MaxCells)
+	}
 	s.Mask = Carve[uint64](b, cfg.MaxTokens*cfg.MaskWords)
 	s.Out = make([][]float32, len(cfg.Outputs))
 	for i, a := range cfg.Outputs {

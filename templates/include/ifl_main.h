@@ -88,7 +88,7 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
 /* Checks that the cells of sequence q are valid and hold rows up to `last`, and that those with rows of earlier steps or of a tree
  * are kept. */
 static int ifl_check_cells(const ifl_ctx *c, const ifl_step *s, int q, int32_t last) {
-  if (!s->cell_at || s->cell_at[q] < 0 || s->cell_from[q] < 0 || s->cell_from[q] > last / IFL_CELL_ROWS) return 0;
+  if (!s->cell_at || s->cell_at[q] < 0 || s->cell_at[q + 1] < s->cell_at[q] || s->cell_from[q] < 0 || s->cell_from[q] > last / IFL_CELL_ROWS) return 0;
   if (s->cell_from[q] > 0 && s->cell_from[q] * (int64_t)IFL_CELL_ROWS >= s->past[q]) return 0;
   if (last / IFL_CELL_ROWS - s->cell_from[q] >= s->cell_at[q + 1] - s->cell_at[q]) return 0;
   const int tree = s->mask && s->mask[(int64_t)s->first[q] * s->mask_words] & 1;
@@ -124,7 +124,7 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
     if (last / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
 #endif
 #ifdef IFL_CELLS
-    if (s->slot[t] != s->past[q] + t - s->first[q]) return -3;
+    if (s->slot[t] != (int64_t)s->past[q] + t - s->first[q]) return -3; /* no row is left out, or before the first cell */
     if (t + 1 == s->first[q + 1] && !ifl_check_cells(c, s, q, s->slot[t])) return -3;
 #endif
   }

@@ -155,6 +155,9 @@ var errFixed = errors.New("bug: a simulation neither forks sequences nor drafts"
 
 func (m *running) CopyPage(int32, int32)          { m.failed = errFixed }
 func (m *running) MoveRow(device.Row, device.Row) { m.failed = errFixed }
+func (m *running) CopyCell(int32, int32)          { m.failed = errFixed }
+
+func (m *running) MoveInCells(device.CellRow, device.CellRow) { m.failed = errFixed }
 
 func (m *running) Close() {
 	close(m.queues[0])

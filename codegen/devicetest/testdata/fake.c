@@ -18,14 +18,14 @@ static uint64_t mix(uint64_t x) {
 }
 
 EXPORT int32_t ifl_abi(void) { return IFL_ABI; }
-EXPORT int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 8; }
+EXPORT int64_t ifl_state_bytes(int32_t pages, int32_t cells) { return (int64_t)pages * 64 * 8 + 0 * (int64_t)cells; }
 EXPORT int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t out_rows, int32_t seqs) {
   return 64 * ((int64_t)threads + tokens + out_rows + seqs);
 }
 
 EXPORT ifl_ctx *ifl_open(const ifl_config *c) {
   if (c->abi != IFL_ABI || c->weights_bytes < 1 || ((uintptr_t)c->weights | (uintptr_t)c->state | (uintptr_t)c->arena) % 64) return 0;
-  for (int64_t i = 0; i < ifl_state_bytes(c->pages); i += 64)
+  for (int64_t i = 0; i < ifl_state_bytes(c->pages, 0); i += 64)
     if (c->state[i]) return 0;
   ifl_ctx *x = malloc(sizeof *x);
   x->c = *c;
@@ -35,6 +35,9 @@ EXPORT void ifl_close(ifl_ctx *x) { free(x); }
 EXPORT void ifl_move(ifl_ctx *x, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
   ((uint64_t *)x->c.state)[(int64_t)to_page * 64 + to] = ((uint64_t *)x->c.state)[(int64_t)from_page * 64 + from];
 }
+/* It has no fixed-size states. */
+EXPORT void ifl_move_in_cells(ifl_ctx *x, int32_t to_cell, int32_t to, int32_t from_cell, int32_t from) { (void)x, (void)to_cell, (void)to, (void)from_cell, (void)from; }
+EXPORT void ifl_copy_cell(ifl_ctx *x, int32_t to, int32_t from) { (void)x, (void)to, (void)from; }
 
 /* Whether the tokens of a sequence are a tree, and how many of them a token sees beside itself. */
 static int tree(const ifl_step *s, int q) { return s->mask && s->mask[(int64_t)s->first[q] * s->mask_words] & 1; }

@@ -13,9 +13,12 @@ type CUDA struct {
 	Best []int `json:"best,omitempty"`
 	// Moves copy KV cache rows, one launch per state. A list of moves replaces the step:
 	// page and row to copy to, page and row to copy from.
-	Moves  []CUDALaunch `json:"moves"`
-	Images []CUDAImage  `json:"images"`
-	Read   *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth
+	Moves []CUDALaunch `json:"moves"`
+	// CellMoves copy rows in cells, one launch per fixed-size state, whose kernel is named
+	// ifl_move_in_cells_<state>. Cells take the place of pages in the list of moves.
+	CellMoves []CUDALaunch `json:"cell_moves,omitempty"`
+	Images    []CUDAImage  `json:"images"`
+	Read      *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth
 	// Matmuls are the matmuls with kernels selected by the number of rows.
 	Matmuls []Matmul `json:"matmuls,omitempty"`
 	// Needs maps implementations to the compute capability of the only GPUs that have

@@ -119,6 +119,32 @@ type State struct {
 	Type      string `json:"type"`                 // f16
 }
 
+// PageBytes lists the size of a page of every element of every paged state, in memory
+// order.
+func (m *Manifest) PageBytes() (list []int64) {
+	for _, s := range m.States {
+		for range s.Count {
+			if s.CellBytes == 0 {
+				list = append(list, s.PageBytes)
+			}
+		}
+	}
+	return list
+}
+
+// CellBytes lists the size of a cell of every element of every fixed-size state, in
+// memory order.
+func (m *Manifest) CellBytes() (list []int64) {
+	for _, s := range m.States {
+		for range s.Count {
+			if s.CellBytes > 0 {
+				list = append(list, s.CellBytes)
+			}
+		}
+	}
+	return list
+}
+
 // A Matmul is a matmul with an implementation selected by the dispatch table.
 type Matmul struct {
 	Name  string   `json:"name"` // "decode.wqkv"

@@ -22,6 +22,8 @@ type stepHeader struct {
 	out                   [device.MaxOut]unsafe.Pointer
 	xpageAt, xpage        unsafe.Pointer
 	xrows                 unsafe.Pointer
+	cellAt, cellFrom      unsafe.Pointer
+	cell                  unsafe.Pointer
 	best, topK, top       unsafe.Pointer
 }
 
@@ -32,7 +34,7 @@ type configHeader struct {
 	weights                        unsafe.Pointer
 	weightsBytes                   int64
 	state                          unsafe.Pointer
-	pages                          int32
+	pages, cells                   int32
 	maxTokens, maxOutRows, maxSeqs int32
 	arena                          unsafe.Pointer
 	dispatch                       unsafe.Pointer

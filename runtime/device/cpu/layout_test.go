@@ -28,8 +28,8 @@ func TestLayout(t *testing.T) {
 		fmt.Fprintf(&c, "printf(\"%s.%s %%zu\\n\", offsetof(%s, %s));\n", f.Struct, f.Field, f.Struct, f.Field)
 		fmt.Fprintf(&want, "%s.%s %d\n", f.Struct, f.Field, f.Offset)
 	}
-	c.WriteString("printf(\"%d %d %d %d\\n\", IFL_ABI, IFL_MAX_OUT, IFL_ROWS, IFL_TOP);\n}\n")
-	fmt.Fprintf(&want, "%d %d %d %d\n", device.ABI, device.MaxOut, device.DispatchRows, manifest.TopLogits)
+	c.WriteString("printf(\"%d %d %d %d %d\\n\", IFL_ABI, IFL_MAX_OUT, IFL_ROWS, IFL_TOP, IFL_CELL_ROWS);\n}\n")
+	fmt.Fprintf(&want, "%d %d %d %d %d\n", device.ABI, device.MaxOut, device.DispatchRows, manifest.TopLogits, device.CellRows)
 	if got := compileRun(t, c.String()); got != want.String() {
 		t.Errorf("layout in C:\n%s\nin Go:\n%s", got, want.String())
 	}

@@ -25,10 +25,11 @@ type Library struct {
 	ISA    string
 	handle uintptr
 
-	stateBytes, arenaBytes, open, run, move, close uintptr
-	sumsLen, setSums                               uintptr // 0: the library does not support calibration
-	hessiansLen, inputLen, setHessians             uintptr // 0: it does not support Hessians
-	trace                                          uintptr // 0: it does not support tracing
+	stateBytes, arenaBytes, open, run, close uintptr
+	move, moveInCells, copyCell              uintptr
+	sumsLen, setSums                         uintptr // 0: the library does not support calibration
+	hessiansLen, inputLen, setHessians       uintptr // 0: it does not support Hessians
+	trace                                    uintptr // 0: it does not support tracing
 }
 
 // Open loads the shared library in data, built for the given instruction set, and
@@ -62,7 +63,8 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		at   *uintptr
 	}{
 		{"ifl_abi", &abi}, {"ifl_state_bytes", &l.stateBytes}, {"ifl_arena_bytes", &l.arenaBytes},
-		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_move", &l.move}, {"ifl_close", &l.close},
+		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_close", &l.close},
+		{"ifl_move", &l.move}, {"ifl_move_in_cells", &l.moveInCells}, {"ifl_copy_cell", &l.copyCell},
 	} {
 		address, err := purego.Dlsym(handle, s.name)
 		if err != nil || address == 0 {
@@ -93,14 +95,14 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	return address, nil
 }
 
-// Info returns the instruction set and the page size; Config.Weights holds the weights.
+// Info returns the instruction set and the sizes of pages and cells; Config.Weights holds the weights.
 func (l *Library) Info() device.Info {
-	return device.Info{Name: l.ISA, InFlight: 1, PageBytes: l.kvBytes(1)}
+	return device.Info{Name: l.ISA, InFlight: 1, PageBytes: l.bytes(1, 0), CellBytes: l.bytes(0, 1)}
 }
 
-// kvBytes returns the size of the KV cache for the given number of pages.
-func (l *Library) kvBytes(pages int) int64 {
-	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages))
+// bytes returns the size of the given numbers of KV cache pages and of cells.
+func (l *Library) bytes(pages, cells int) int64 {
+	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages), uintptr(cells))
 	return int64(n)
 }
 

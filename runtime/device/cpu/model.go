@@ -53,19 +53,20 @@ func (m *model) start(cfg *device.Config) error {
 	if m.handle == 0 {
 		return fmt.Errorf("starting the model: its %s library refused (step ABI %d, %d threads)", m.lib.ISA, device.ABI, cfg.Threads)
 	}
-	if cfg.Populate {
+	if cfg.Populate && sum(cfg.PageBytes) > 0 {
 		m.populator = startPopulator(m)
 	}
 	return nil
 }
 
-// mapMemory maps the KV cache, the scratch memory and the parts that place lays out.
+// mapMemory maps the states, pages and then cells, the scratch memory and the parts that place lays out.
 func (m *model) mapMemory(cfg *device.Config) (err error) {
-	bytes := m.lib.kvBytes(cfg.Pages)
+	bytes := m.lib.bytes(cfg.Pages, cfg.Cells)
 	if m.kv, err = device.Map(bytes, "KV cache"); err != nil {
 		return err
 	}
-	if listed := sum(cfg.PageBytes) * int64(cfg.Pages); cfg.PageBytes != nil && listed != bytes {
+	listed := (sum(cfg.PageBytes)*int64(cfg.Pages)+63)&^63 + sum(cfg.CellBytes)*int64(cfg.Cells)
+	if (cfg.PageBytes != nil || cfg.CellBytes != nil) && listed != bytes {
 		return fmt.Errorf("bug: the manifest lists %d bytes of state, the library expects %d", listed, bytes)
 	}
 	if m.arena, err = device.Map(m.lib.ScratchBytes(cfg), "scratch memory of a step"); err != nil {
@@ -98,7 +99,7 @@ func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 	config[0] = configHeader{
 		abi: device.ABI, threads: int32(cfg.Threads), cpus: device.Pointer(cpus),
 		weights: device.Pointer(cfg.Weights), weightsBytes: int64(len(cfg.Weights)),
-		state: device.Pointer(m.kv.Bytes), pages: int32(cfg.Pages),
+		state: device.Pointer(m.kv.Bytes), pages: int32(cfg.Pages), cells: int32(cfg.Cells),
 		maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 		arena: device.Pointer(m.arena.Bytes), dispatch: device.Pointer(dispatch), comm: cfg.Comm,
 	}
@@ -107,6 +108,14 @@ func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 
 func (m *model) MoveRow(to, from device.Row) {
 	purego.SyscallN(m.lib.move, m.handle, uintptr(to.Page), uintptr(to.Row), uintptr(from.Page), uintptr(from.Row))
+}
+
+func (m *model) MoveInCells(to, from device.CellRow) {
+	purego.SyscallN(m.lib.moveInCells, m.handle, uintptr(to.Cell), uintptr(to.Row), uintptr(from.Cell), uintptr(from.Row))
+}
+
+func (m *model) CopyCell(to, from int32) {
+	purego.SyscallN(m.lib.copyCell, m.handle, uintptr(to), uintptr(from))
 }
 
 func (m *model) CopyPage(to, from int32) {

@@ -13,7 +13,8 @@ import (
 // arrays of the cache reach a new huge page at about the same time: without a
 // populator, such a step stalled for 100 ms or more. Zeroing beside the steps of 16
 // sequences cost a tenth of their speed, so a server populates most of the cache before
-// the first request.
+// the first request. Cells need none: there are few, and the one freed last is used
+// first.
 type populator struct {
 	m       *model
 	batch   int32 // pages per call of populate

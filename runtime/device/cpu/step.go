@@ -49,6 +49,7 @@ func (m *model) fill(s *device.Step) {
 		outRow: device.Pointer(s.OutRow), first: device.Pointer(s.First), past: device.Pointer(s.Past),
 		pageAt: device.Pointer(s.PageAt), page: device.Pointer(s.Page),
 		xpageAt: device.Pointer(s.XPageAt), xpage: device.Pointer(s.XPage), xrows: device.Pointer(s.XRows),
+		cellAt: device.Pointer(s.CellAt), cellFrom: device.Pointer(s.CellFrom), cell: device.Pointer(s.Cell),
 		best: device.Pointer(m.maxima),
 	}
 	if s.Typed {
@@ -70,7 +71,7 @@ func runError(code int32, s *device.Step) error {
 	case -2:
 		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences exceeds the model's maximum", s.Tokens, s.OutRows, s.Seqs)
 	case -3:
-		return errors.New("a token id, page or row of the step is out of range")
+		return errors.New("a token id, page, cell or row of the step is out of range")
 	case -4:
 		return device.ErrComm
 	}

@@ -25,10 +25,10 @@ func TestNoDriver(t *testing.T) {
 // TestLayouts checks that the structs have the sizes of their C counterparts, with
 // 8-byte pointers and no padding.
 func TestLayouts(t *testing.T) {
-	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+device.MaxOut*8+6*8 {
+	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+device.MaxOut*8+9*8 {
 		t.Errorf("a step is %d bytes", n)
 	}
-	if n := unsafe.Sizeof(contextHeader{}); n != 17*8+4*4+maxSlots*8 {
+	if n := unsafe.Sizeof(contextHeader{}); n != 19*8+4*4+maxSlots*8 {
 		t.Errorf("a context is %d bytes", n)
 	}
 }

@@ -39,10 +39,10 @@ type Device struct {
 
 var _ device.Device = (*Device)(nil)
 
-// Info returns the GPU's name, the page size and the bandwidth; Config.Weights holds the
-// weights.
+// Info returns the GPU's name, the sizes of pages and cells, and the bandwidth;
+// Config.Weights holds the weights.
 func (d *Device) Info() device.Info {
-	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1), OwnMemory: true, ReadGBs: d.readGBs()}
+	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1), CellBytes: d.cellBytes(1), OwnMemory: true, ReadGBs: d.readGBs()}
 }
 
 // readGBs returns the GPU's read bandwidth: the median of the profile's measurements,
@@ -111,6 +111,8 @@ func (d *Device) open(cfg *device.Config) (*model, error) {
 		return nil, err
 	}
 	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]graph{}}
+	m.paged, m.celled = d.Manifest.PageBytes() != nil, d.Manifest.CellBytes() != nil
+	m.moves.launches, m.cellMoves.launches = d.Plan.Moves, d.Plan.CellMoves
 	if err := m.open(cfg, &s); err != nil {
 		m.Close()
 		return nil, err

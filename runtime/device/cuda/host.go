@@ -11,18 +11,18 @@ import (
 // A Host selects the data that stays in host memory, from which the GPU reads it over
 // the bus. It makes room for larger models but is slower.
 type Host struct {
-	KVPercent  int  // percentage of the states' elements, from the last on, that stay in host memory
+	KVPercent  int  // percentage of the KV cache's elements, from the last on, that stay in host memory
 	Embeddings bool // keep embedding tables in host memory, unless a matmul reads them too
 }
 
 // hostKV returns the bytes of the KV cache in host memory: those of its last elements.
 func (d *Device) hostKV(pages int) (bytes int64) {
-	elements := 0
-	for _, s := range d.Manifest.States {
-		elements += s.Count
-	}
+	elements := len(d.Manifest.PageBytes())
 	left := elements - (elements*d.Host.KVPercent+99)/100 // elements on the GPU
 	for _, s := range d.Manifest.States {
+		if s.CellBytes > 0 {
+			continue // fixed-size states stay on the GPU
+		}
 		here := min(left, s.Count)
 		left -= here
 		bytes += int64(s.Count-here) * s.PageBytes * int64(pages)

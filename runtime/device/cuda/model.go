@@ -16,6 +16,8 @@ type model struct {
 	device.Uninstrumented
 	*Device
 	cfg       device.Config
+	paged     bool // the model has a KV cache
+	celled    bool // it has fixed-size states
 	memory    memory
 	choice    *choice // selects kernels
 	blas      *blasHandle
@@ -28,6 +30,7 @@ type model struct {
 	counts    graphCounts
 	results   results
 	moves     moves
+	cellMoves moves
 	mu        sync.Mutex // for rows that are fetched concurrently
 	failed    error      // error of a kernel or a copy; the context is lost
 }
@@ -49,6 +52,11 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 	}
 	if err := m.moves.open(m, cfg.MaxTokens); err != nil {
 		return err
+	}
+	if m.celled {
+		if err := m.cellMoves.open(m, cfg.MaxTokens); err != nil {
+			return err
+		}
 	}
 	if m.transport, err = m.openTransport(s.comm); err != nil {
 		return err
@@ -91,6 +99,7 @@ func (m *model) Close() {
 	}
 	m.staging.close(m.GPU)
 	m.GPU.unpin(m.moves.region)
+	m.GPU.unpin(m.cellMoves.region)
 	m.host.free(m.GPU)
 	m.transport.close(m.GPU)
 	m.transport = noTransport{}
@@ -117,6 +126,17 @@ func (m *model) copyPage(to, from int32) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (m *model) copyCell(to, from int32) error {
+	base := m.memory.header.cell // of the element, which stores all its cells contiguously
+	for _, n := range m.Manifest.CellBytes() {
+		if err := m.GPU.copyWithin(base+pointer(int64(to)*n), base+pointer(int64(from)*n), n, m.stream); err != nil {
+			return err
+		}
+		base += pointer(n * int64(m.cfg.Cells))
 	}
 	return nil
 }

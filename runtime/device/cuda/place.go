@@ -17,6 +17,8 @@ const maxSlots = 240
 type contextHeader struct {
 	weights, tables, state, hostState     pointer
 	stateSplit                            int64
+	cell                                  pointer
+	cells                                 int64
 	act, rows, partial, arrived           pointer
 	attention, experts, zeros             pointer
 	parts                                 pointer
@@ -58,7 +60,8 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	h := &m.memory.header
 	*h = contextHeader{
 		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "KV cache"), stateSplit: state,
-		act: take(s.act, "packed activations"), rows: take(s.rows, "temporaries of row ops"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
+		cells: int64(cfg.Cells),
+		act:   take(s.act, "packed activations"), rows: take(s.rows, "temporaries of row ops"), partial: take(s.partial, "parts of matmuls"), arrived: take(s.arrived, "counters of matmuls"),
 		attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts:   take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
 		parts: take(s.parts, "parts of the tensor-parallel group"),
@@ -68,6 +71,11 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	}
 	if s.gemm.blas > 0 {
 		m.memory.blas = take(s.gemm.blas, "scratch of cuBLASLt")
+	}
+	cells := m.cellBytes(cfg.Cells)
+	if cells > 0 {
+		h.cell = take(cells, "fixed-size states")
+		m.cellMoves.at = take(int64(cfg.MaxTokens)*int64(unsafe.Sizeof(move{})), "rows of cells to move")
 	}
 	for i, n := range s.slots {
 		h.slot[i] = take(n, "values of a step")
@@ -87,7 +95,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	for _, r := range []struct {
 		p pointer
 		n int64
-	}{{h.state, state}, {h.attention - pointer(s.counters), s.counters}, {h.arrived, s.arrived}, {h.zeros, s.zeros}} {
+	}{{h.state, state}, {h.cell, cells}, {h.attention - pointer(s.counters), s.counters}, {h.arrived, s.arrived}, {h.zeros, s.zeros}} {
 		if r.n > 0 {
 			if err := m.GPU.clear(r.p, r.n, m.stream); err != nil {
 				return err

@@ -75,6 +75,15 @@ func (d *Device) kvBytes(pages int) int64 {
 	return n * int64(pages)
 }
 
+// cellBytes returns the size of the given number of cells.
+func (d *Device) cellBytes(cells int) int64 {
+	n := int64(0)
+	for _, bytes := range d.Manifest.CellBytes() {
+		n += bytes
+	}
+	return n * int64(cells)
+}
+
 // ScratchBytes returns the bytes for the values of a step and its kernels' scratch
 // memory.
 func (d *Device) ScratchBytes(cfg *device.Config) int64 {
@@ -92,7 +101,7 @@ func (d *Device) fits(cfg *device.Config, s *sizes) error {
 	for _, o := range cfg.Outputs {
 		step += int64(o.Rows) * int64(o.Cols) * 4
 	}
-	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostKV(cfg.Pages)
+	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostKV(cfg.Pages)+d.cellBytes(cfg.Cells)
 	if missing := weights + state + step - left; missing > 0 {
 		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
 		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the number of KV cache pages, keep some data in host memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",

@@ -164,6 +164,7 @@ func oneOf(rows int) *device.Step {
 	s := &device.Step{
 		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, OutRow: zero, TopK: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
 		XPageAt: []int32{0, 1}, XPage: zero, XRows: []int32{1},
+		CellAt: []int32{0, 1}, CellFrom: []int32{last / device.CellRows}, Cell: zero,
 	}
 	for i := range pages {
 		s.Page = append(s.Page, int32(i))

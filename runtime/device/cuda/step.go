@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -24,6 +25,8 @@ type stepHeader struct {
 	out                   [device.MaxOut]pointer
 	xpageAt, xpage        pointer
 	xrows                 pointer
+	cellAt, cellFrom      pointer
+	cell                  pointer
 	best, topK, top       pointer // [out_rows][parts], [out_rows], [out_rows][parts][manifest.TopLogits]
 }
 
@@ -32,8 +35,8 @@ type stepHeader struct {
 func (m *model) stepBytes() int64 {
 	pages := int64(max(m.cfg.Pages, m.cfg.MaxPages))
 	words := int64(m.cfg.MaxTokens) * (5 + 2*int64(m.cfg.MaskWords))
-	words += 2*int64(m.cfg.MaxOutRows) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
-	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 16*64
+	words += 2*int64(m.cfg.MaxOutRows) + 8*int64(m.cfg.MaxSeqs+1) + 2*pages + int64(m.cfg.MaxCells)
+	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 19*64
 }
 
 // A packer lays out the arrays of a step one after another.
@@ -58,7 +61,13 @@ func (m *model) stage(s *device.Step) int64 {
 		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), outRows: int32(s.OutRows), seqs: int32(s.Seqs),
 		id: put(p, s.ID[:s.Tokens]), pos: put(p, s.Pos[:s.Tokens]), seq: put(p, s.Seq[:s.Tokens]), slot: put(p, s.Slot[:s.Tokens]),
 		outRow: put(p, s.OutRow[:s.OutRows]), first: put(p, s.First[:s.Seqs+1]), past: put(p, s.Past[:s.Seqs]),
-		pageAt: put(p, s.PageAt[:s.Seqs+1]), page: put(p, s.Page[:s.PageAt[s.Seqs]]),
+	}
+	if m.paged {
+		h.pageAt, h.page = put(p, s.PageAt[:s.Seqs+1]), put(p, s.Page[:s.PageAt[s.Seqs]])
+	}
+	if m.celled {
+		used := min(len(s.Cell), int(max(0, slices.Max(s.CellAt[:s.Seqs+1])))) // check bounds only sequences with tokens
+		h.cellAt, h.cellFrom, h.cell = put(p, s.CellAt[:s.Seqs+1]), put(p, s.CellFrom[:s.Seqs]), put(p, s.Cell[:used])
 	}
 	if s.Typed {
 		h.types = put(p, s.Types[:s.Tokens])
@@ -102,7 +111,7 @@ func (m *model) step(s *device.Step) error {
 }
 
 func (m *model) run(s *device.Step) error {
-	if err := m.flushMoves(); err != nil {
+	if err := errors.Join(m.flushMoves(&m.moves), m.flushMoves(&m.cellMoves)); err != nil {
 		return err
 	}
 	n := m.stage(s)
@@ -128,11 +137,12 @@ func (m *model) run(s *device.Step) error {
 		return err
 	}
 	m.moves.reset()
+	m.cellMoves.reset()
 	m.deliver(s)
 	return nil
 }
 
-var errRange = errors.New("a token id, page or row of the step is out of range")
+var errRange = errors.New("a token id, page, cell or row of the step is out of range")
 
 // check returns an error for a step that would make a kernel access memory out of
 // bounds. ifl_check of ifl_main.h is the C version.
@@ -141,14 +151,16 @@ func (m *model) check(s *device.Step) error {
 		s.OutRows < 0 || s.OutRows > m.cfg.MaxOutRows || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
 		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences exceeds the model's maximum", s.Tokens, s.OutRows, s.Seqs)
 	}
-	states := len(m.Manifest.States) > 0
 	for t := range s.Tokens {
 		q, last := s.Seq[t], s.Slot[t]
 		if s.Masked { // a token of a tree attends to rows up to its position
 			last = max(last, s.Pos[t])
 		}
 		if s.ID[t] < 0 || s.Pos[t] < 0 || s.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < s.First[q] || int32(t) >= s.First[q+1] ||
-			states && last/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
+			m.paged && last/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
+			return errRange
+		}
+		if m.celled && (int64(s.Slot[t]) != int64(s.Past[q])+int64(t)-int64(s.First[q]) || int32(t)+1 == s.First[q+1] && !m.cellsHold(s, q, s.Slot[t])) {
 			return errRange
 		}
 	}
@@ -178,8 +190,31 @@ func (m *model) checkLookups(s *device.Step) error {
 	return nil
 }
 
+// cellsHold is ifl_check_cells: it reports whether the cells of sequence q are valid and
+// hold rows up to last, and those with rows of earlier steps are kept.
+func (m *model) cellsHold(s *device.Step, q, last int32) bool {
+	if s.CellAt == nil {
+		return false
+	}
+	from, to, first := s.CellAt[q], s.CellAt[q+1], s.CellFrom[q]
+	if from < 0 || to < from || int(to) > len(s.Cell) || first < 0 || first > last/device.CellRows ||
+		first > 0 && int64(first)*device.CellRows >= int64(s.Past[q]) || last/device.CellRows-first >= to-from {
+		return false
+	}
+	for i, cell := range s.Cell[from:to] {
+		row := device.CellRows * (int64(first) + int64(i))
+		if cell < -1 || int(cell) >= m.cfg.Cells || cell < 0 && row < int64(s.Past[q]) {
+			return false
+		}
+	}
+	return true
+}
+
 func (m *model) checkPages(s *device.Step) error {
-	lists := []struct{ at, page []int32 }{{s.PageAt, s.Page}}
+	var lists []struct{ at, page []int32 }
+	if m.paged {
+		lists = append(lists, struct{ at, page []int32 }{s.PageAt, s.Page})
+	}
 	if s.Graph == m.Plan.Cross {
 		lists = append(lists, struct{ at, page []int32 }{s.XPageAt, s.XPage})
 	}
@@ -187,7 +222,7 @@ func (m *model) checkPages(s *device.Step) error {
 		if s.First[q] < 0 || s.First[q+1] < s.First[q] || s.Past[q] < 0 {
 			return errRange
 		}
-		if len(m.Manifest.States) > 0 && int64(s.Past[q]) > device.PageRows*int64(s.PageAt[q+1]-s.PageAt[q]) {
+		if m.paged && int64(s.Past[q]) > device.PageRows*int64(s.PageAt[q+1]-s.PageAt[q]) {
 			return errRange
 		}
 		if s.Graph == m.Plan.Cross && (s.XRows[q] < 1 || (s.XRows[q]+device.PageRows-1)/device.PageRows > s.XPageAt[q+1]-s.XPageAt[q]) {

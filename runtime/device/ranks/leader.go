@@ -215,6 +215,16 @@ func (m *remoteModel) MoveRow(to, from device.Row) {
 	m.orders <- &order{words: words(msgMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
 }
 
+// CopyCell copies a cell on every rank, after the steps submitted before.
+func (m *remoteModel) CopyCell(to, from int32) {
+	m.orders <- &order{words: words(msgCopyCell, to, from), own: func() error { m.me.ctx.CopyCell(to, from); return nil }}
+}
+
+// MoveInCells copies a row on every rank, after the steps submitted before.
+func (m *remoteModel) MoveInCells(to, from device.CellRow) {
+	m.orders <- &order{words: words(msgMoveInCells, to.Cell, to.Row, from.Cell, from.Row), own: func() error { m.me.ctx.MoveInCells(to, from); return nil }}
+}
+
 // Counters returns no counts: those of the other processes are unknown.
 func (m *remoteModel) Counters() device.Counters { return device.Counters{} }
 

@@ -21,6 +21,8 @@ type runner struct {
 	own      *device.Step // the rank's own arrays: for steps from another process, and for outputs that another rank returns
 	view     device.Step  // the running step: the group's, with own arrays for outputs that another rank returns
 	endpoint endpoint
+	pages    int32 // of the KV cache
+	cells    int32
 	jobs     chan func() // executed in order
 	busy     atomic.Int64
 }
@@ -36,7 +38,9 @@ func (m *runner) work() {
 // start maps the rank's memory and starts its threads. It first confines the calling
 // thread to the given cores; the rank's threads inherit this affinity.
 func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) (err error) {
-	cfg.Weights, cfg.Dispatch, cfg.PageBytes, cfg.Comm = weights, k.Dispatch, k.pageBytes(), m.endpoint.Table()
+	cfg.Weights, cfg.Dispatch, cfg.Comm = weights, k.Dispatch, m.endpoint.Table()
+	cfg.PageBytes, cfg.CellBytes = k.Manifest.PageBytes(), k.Manifest.CellBytes()
+	m.pages, m.cells = int32(cfg.Pages), int32(cfg.Cells)
 	if m.own, err = device.NewStep(&cfg); err != nil {
 		return err
 	}

@@ -55,16 +55,6 @@ type Rank struct {
 	Dispatch []byte
 }
 
-// pageBytes lists the page size in bytes of every element of every state.
-func (r *Rank) pageBytes() (list []int64) {
-	for _, s := range r.Manifest.States {
-		for range s.Count {
-			list = append(list, s.PageBytes)
-		}
-	}
-	return list
-}
-
 // A ThreadGroup is the device of a partitioned model with all ranks in this process.
 type ThreadGroup struct {
 	breakage
@@ -106,6 +96,7 @@ func (e *ThreadGroup) Info() device.Info {
 		info.WeightBytes += r.weightBytes()
 		own := r.Device.Info()
 		info.PageBytes += own.PageBytes
+		info.CellBytes += own.CellBytes
 		info.OwnMemory = info.OwnMemory || own.OwnMemory
 	}
 	return info

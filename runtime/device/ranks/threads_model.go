@@ -51,6 +51,20 @@ func (l *threadModel) MoveRow(to, from device.Row) {
 	}
 }
 
+// CopyCell copies a cell on every rank, after the steps submitted before.
+func (l *threadModel) CopyCell(to, from int32) {
+	for _, m := range l.runners {
+		m.jobs <- func() { m.ctx.CopyCell(to, from) }
+	}
+}
+
+// MoveInCells copies a row on every rank, after the steps submitted before.
+func (l *threadModel) MoveInCells(to, from device.CellRow) {
+	for _, m := range l.runners {
+		m.jobs <- func() { m.ctx.MoveInCells(to, from) }
+	}
+}
+
 // Counters returns how long the first rank of each stage was busy.
 func (l *threadModel) Counters() device.Counters {
 	busy := make([]time.Duration, l.part.Stages())

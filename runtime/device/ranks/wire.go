@@ -16,15 +16,17 @@ import (
 // Messages from rank 0 to the workers. A message is a list of 32-bit words; the first
 // is one of these constants. Every rank reads its messages in order.
 const (
-	msgOpen  = iota + 1 // open a model: the words of an opening as JSON, padded with spaces
-	msgStep             // compute a step: its words (appendStep)
-	msgCopy             // copy a page: to, from
-	msgMove             // copy a row: page and row to, page and row from
-	msgPing             // reply with a sign of life
-	msgClose            // close the model; another may be opened
-	msgLeave            // acknowledge once no more messages will follow, then wait for msgGo
-	msgGo               // leave the job
-	msgJoin             // join the group of GPUs and acknowledge: the words of NCCL's id
+	msgOpen        = iota + 1 // open a model: the words of an opening as JSON, padded with spaces
+	msgStep                   // compute a step: its words (appendStep)
+	msgCopy                   // copy a page: to, from
+	msgMove                   // copy a row: page and row to, page and row from
+	msgPing                   // reply with a sign of life
+	msgClose                  // close the model; another may be opened
+	msgLeave                  // acknowledge once no more messages will follow, then wait for msgGo
+	msgGo                     // leave the job
+	msgJoin                   // join the group of GPUs and acknowledge: the words of NCCL's id
+	msgCopyCell               // copy a cell: to, from
+	msgMoveInCells            // copy a row: cell and row to, cell and row from
 )
 
 // An opening is the configuration with which rank 0 opened a model.
@@ -33,6 +35,7 @@ type opening struct {
 	Hash     string   `json:"hash"`
 
 	Pages, MaxTokens, MaxOutRows, MaxSeqs, MaskWords, MaxPages int
+	Cells, MaxCells                                            int
 	Outputs                                                    []device.Array
 }
 
@@ -99,9 +102,12 @@ func (o *opening) config(threads int) (device.Config, error) {
 			return device.Config{}, errors.New("rank 0 sent sizes that are out of range")
 		}
 	}
+	if min(o.Cells, o.MaxCells) < 0 || max(o.Cells, o.MaxCells) > 1<<24 {
+		return device.Config{}, errors.New("rank 0 sent numbers of cells that are out of range")
+	}
 	c := device.Config{
 		Threads: threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
-		MaskWords: o.MaskWords, MaxPages: o.MaxPages, Outputs: o.Outputs,
+		MaskWords: o.MaskWords, MaxPages: o.MaxPages, Cells: o.Cells, MaxCells: o.MaxCells, Outputs: o.Outputs,
 	}
 	if o.Settings.Pin {
 		c.CPUs = cpu.Pins(threads)
@@ -113,6 +119,6 @@ func (o *opening) config(threads int) (device.Config, error) {
 func openingOf(c *device.Config) opening {
 	return opening{
 		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxOutRows: c.MaxOutRows, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,
-		Outputs: c.Outputs,
+		Cells: c.Cells, MaxCells: c.MaxCells, Outputs: c.Outputs,
 	}
 }

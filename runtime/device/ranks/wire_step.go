@@ -10,10 +10,13 @@ import (
 )
 
 // stepHead is the number of words before a step's arrays.
-const stepHead = 8
+const stepHead = 9
 
-// hasTypes is a flag in a step's head.
-const hasTypes = 1
+// Flags in a step's head.
+const (
+	hasTypes = 1
+	hasCells = 2
+)
 
 // appendStep appends a step in the format for other processes: its counts and the used
 // parts of its arrays, as 32-bit words. readStep reads this format.
@@ -27,7 +30,12 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	if s.Masked {
 		words = s.MaskWords
 	}
-	w = append(w, int32(s.Graph), int32(n), int32(s.OutRows), int32(q), flags, int32(words), pages, xpages)
+	cells := int32(0)
+	if s.CellAt != nil {
+		flags |= hasCells
+		cells = s.CellAt[q]
+	}
+	w = append(w, int32(s.Graph), int32(n), int32(s.OutRows), int32(q), flags, int32(words), pages, xpages, cells)
 	for _, a := range [][]int32{s.ID[:n], s.Pos[:n], s.Seq[:n], s.Slot[:n]} {
 		w = append(w, a...)
 	}
@@ -36,6 +44,9 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	}
 	for _, a := range [][]int32{s.OutRow[:s.OutRows], s.First[:q+1], s.Past[:q], s.PageAt[:q+1], s.Page[:pages], s.XPageAt[:q+1], s.XPage[:xpages], s.XRows[:q]} {
 		w = append(w, a...)
+	}
+	if s.CellAt != nil {
+		w = append(append(append(w, s.CellAt[:q+1]...), s.CellFrom[:q]...), s.Cell[:cells]...)
 	}
 	return append(w, maskWords(s, n*words)...)
 }
@@ -50,11 +61,11 @@ func readStep(s *device.Step, w []int32) (err error) {
 	if len(w) < stepHead {
 		return errors.New("a step from rank 0 is too short")
 	}
-	graph, n, rows, q, flags, words, pages, xpages := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+	graph, n, rows, q, flags, words, pages, xpages, cells := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]
 	for _, c := range []struct {
 		n    int32
 		most int
-	}{{n, len(s.ID)}, {rows, len(s.OutRow)}, {q, len(s.Past)}, {pages, len(s.Page)}, {xpages, len(s.XPage)}} {
+	}{{n, len(s.ID)}, {rows, len(s.OutRow)}, {q, len(s.Past)}, {pages, len(s.Page)}, {xpages, len(s.XPage)}, {cells, len(s.Cell)}} {
 		if c.n < 0 || int(c.n) > c.most || words != 0 && int(words) != s.MaskWords {
 			return errors.New("a step from rank 0 exceeds the sizes that this rank was started with")
 		}
@@ -82,6 +93,11 @@ func readStep(s *device.Step, w []int32) (err error) {
 	take(s.XPageAt, q+1)
 	take(s.XPage, xpages)
 	take(s.XRows, q)
+	if flags&hasCells != 0 {
+		take(s.CellAt, q+1)
+		take(s.CellFrom, q)
+		take(s.Cell, cells)
+	}
 	if words > 0 {
 		take(maskWords(s, len(s.Mask)), 2*n*words)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/device"
@@ -69,7 +70,7 @@ func (f *worker) loop() error {
 
 // handle executes one message.
 func (f *worker) handle(what int, w []int32) (leave bool, err error) {
-	if f.me == nil && (what == msgStep || what == msgCopy || what == msgMove) {
+	if f.me == nil && slices.Contains([]int{msgStep, msgCopy, msgMove, msgCopyCell, msgMoveInCells}, what) {
 		return false, fmt.Errorf("bug: rank 0 sent work before it opened the model")
 	}
 	switch what {
@@ -77,14 +78,8 @@ func (f *worker) handle(what int, w []int32) (leave bool, err error) {
 		return false, f.openModel(w)
 	case msgStep:
 		return false, f.step(w)
-	case msgCopy:
-		if len(w) == 2 {
-			f.me.ctx.CopyPage(w[0], w[1])
-			return false, nil
-		}
-	case msgMove:
-		if len(w) == 4 {
-			f.me.ctx.MoveRow(device.Row{Page: w[0], Row: w[1]}, device.Row{Page: w[2], Row: w[3]})
+	case msgCopy, msgMove, msgCopyCell, msgMoveInCells:
+		if f.me.copy(what, w) {
 			return false, nil
 		}
 	case msgJoin:
@@ -100,6 +95,35 @@ func (f *worker) handle(what int, w []int32) (leave bool, err error) {
 		return true, nil
 	}
 	return false, fmt.Errorf("bug: invalid message %d of %d words from rank 0", what, len(w))
+}
+
+// copy executes a copy of a page, a cell or a row of either. It returns false if the
+// words are invalid.
+func (m *runner) copy(what int, w []int32) bool {
+	count, rows := m.pages, int32(device.PageRows)
+	if what == msgCopyCell || what == msgMoveInCells {
+		count, rows = m.cells, device.CellRows
+	}
+	if what == msgCopy || what == msgCopyCell {
+		if len(w) != 2 || min(w[0], w[1]) < 0 || max(w[0], w[1]) >= count {
+			return false
+		}
+		if what == msgCopy {
+			m.ctx.CopyPage(w[0], w[1])
+		} else {
+			m.ctx.CopyCell(w[0], w[1])
+		}
+		return true
+	}
+	if len(w) != 4 || slices.Min(w) < 0 || max(w[0], w[2]) >= count || max(w[1], w[3]) >= rows {
+		return false
+	}
+	if what == msgMove {
+		m.ctx.MoveRow(device.Row{Page: w[0], Row: w[1]}, device.Row{Page: w[2], Row: w[3]})
+	} else {
+		m.ctx.MoveInCells(device.CellRow{Cell: w[0], Row: w[1]}, device.CellRow{Cell: w[2], Row: w[3]})
+	}
+	return true
 }
 
 // openModel starts the model with rank 0's configuration and reports the result.

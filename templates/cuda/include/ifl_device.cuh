@@ -17,6 +17,8 @@ struct ifl_ctx {
   const uint8_t *tables; /* weights of lookup tables; may be in host memory */
   uint8_t *state, *host_state; /* the KV cache at offsets below state_split in device memory, from there on in host memory */
   int64_t state_split;
+  uint8_t *cell;        /* the cells of the fixed-size states, by element */
+  int64_t cells;
   uint8_t *act;         /* packed rows of the current matmul */
   float *rows;          /* temporaries of row ops that are too wide for shared memory */
   float *partial;       /* tiles of matmuls whose blocks divide K, and a counter for each tile */

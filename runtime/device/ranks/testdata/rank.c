@@ -14,7 +14,7 @@ enum { DIES = 1, HANGS = 2 }; /* weights[5], at the token 57 */
 struct ifl_ctx { ifl_config c; float *x, *part; };
 
 int32_t ifl_abi(void) { return IFL_ABI; }
-int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 4; }
+int64_t ifl_state_bytes(int32_t pages, int32_t cells) { return (int64_t)pages * 64 * 4 + 0 * (int64_t)cells; }
 int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t out_rows, int32_t seqs) { return 64 * ((int64_t)threads + tokens + out_rows + seqs); }
 
 ifl_ctx *ifl_open(const ifl_config *c) {
@@ -35,6 +35,9 @@ void ifl_close(ifl_ctx *x) {
 void ifl_move(ifl_ctx *x, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
   ((float *)x->c.state)[(int64_t)to_page * 64 + to] = ((float *)x->c.state)[(int64_t)from_page * 64 + from];
 }
+
+void ifl_move_in_cells(ifl_ctx *x, int32_t to_cell, int32_t to, int32_t from_cell, int32_t from) { (void)x, (void)to_cell, (void)to, (void)from_cell, (void)from; }
+void ifl_copy_cell(ifl_ctx *x, int32_t to, int32_t from) { (void)x, (void)to, (void)from; }
 
 static float *row(const ifl_ctx *x, const ifl_step *s, int q, int slot) {
   return (float *)x->c.state + (int64_t)s->page[s->page_at[q] + slot / 64] * 64 + slot % 64;
