@@ -1,6 +1,9 @@
 package passes
 
-import "github.com/iflowc/iflowc/ir"
+import (
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
 
 // A role classifies a projection's columns by their readers.
 type role struct {
@@ -51,6 +54,15 @@ func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 		return role{key, r.geo[op.Args[0].Value]}
 	case op.Def.Name == "attention" && u.Arg == 0 && r.geo[op.Args[1].Value] != nil:
 		return role{query, r.geo[op.Args[1].Value]}
+	case op.Def == ops.LinearRecurrence && r.geo[op.Args[0].Value] != nil:
+		if u.Arg < 3 {
+			return role{key, r.geo[op.Args[0].Value]}
+		}
+		return role{query, r.geo[op.Args[0].Value]}
+	case op.Def == ops.ShortConv || op.Def == ops.TokenShift:
+		return r.role(op.Results[0], depth+1)
+	case r.gated(v, op) != nil:
+		return role{query, r.gated(v, op)}
 	case op.Def.Is(ir.Elementwise):
 		for _, a := range op.Args {
 			if a.Value != v && a.Kind == ir.Carry {
@@ -62,6 +74,23 @@ func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 		return r.role(op.Results[0], depth+1)
 	}
 	return role{}
+}
+
+// gated returns the heads by which ranks divide a value because the op multiplies it
+// with the output of attention or of a recurrence; nil if it does not.
+func (r *readers) gated(v *ir.Value, op *ir.Op) *geometry {
+	if op.Def.Name != "mul" {
+		return nil
+	}
+	for _, a := range op.Args {
+		if m := mixerOf(a.Value); a.Value != v && m != nil {
+			if m.Def.Name == "attention" {
+				return r.geo[m.Args[1].Value]
+			}
+			return r.geo[m.Args[0].Value]
+		}
+	}
+	return nil
 }
 
 // endsInMatmul reports whether the columns of a value reach matmuls
