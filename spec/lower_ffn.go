@@ -48,7 +48,7 @@ func (l *lowerer) packedFFN(x, std string) string {
 }
 
 func (l *lowerer) gated(gate, up string) string {
-	return l.t.op("g", "mul", []string{l.activation(gate), up}, nil)
+	return l.t.op("g", "mul", []string{l.activation(l.scaled("gate", gate, l.Net.FFNGateScale)), up}, nil)
 }
 
 func (l *lowerer) activation(x string) string {

@@ -105,10 +105,13 @@ func (l *lowerer) declaration(name, std string) declaration {
 		first++
 	}
 	d.lo, d.hi = l.at, l.at+1
-	for d.lo > 0 && has(d.lo-1) {
+	alike := func(i int) bool {
+		return has(i) && l.tensors[layerName(std, i)].Pattern == l.tensors[layerName(std, l.at)].Pattern
+	}
+	for d.lo > 0 && alike(d.lo-1) {
 		d.lo--
 	}
-	for d.hi < l.Hyper.Layers && has(d.hi) {
+	for d.hi < l.Hyper.Layers && alike(d.hi) {
 		d.hi++
 	}
 	if d.lo > first {
