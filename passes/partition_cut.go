@@ -157,7 +157,7 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", where(op), err)
 			}
-			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).endsInMatmul(op.Result()) {
+			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).dividesAt(op.Result(), geo.q.times(ops.AttentionShapeOf(op).VDim)) {
 				whole[st] = true
 			}
 			out[st] = geo
@@ -165,7 +165,7 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 		for _, op := range g.FindOps("linear_recurrence") {
 			st, shape := op.Args[0].Value, ops.RecurrenceShapeOf(op)
 			geo, err := headsOver(n, shape.Heads, shape.KeyHeads)
-			if err != nil || !(&readers{uses: uses}).endsInMatmul(op.Result()) {
+			if err != nil || !(&readers{uses: uses}).dividesAt(op.Result(), geo.q.times(shape.ValueDim)) {
 				whole[st] = true
 			}
 			out[st] = geo

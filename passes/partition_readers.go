@@ -71,7 +71,11 @@ func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 		}
 		return r.role(op.Results[0], depth+1)
 	case op.Def.Attr("heads") != nil && op.Def.Name != "attention" && u.Arg == 0 && op.Int("heads") > 1:
-		return r.role(op.Results[0], depth+1)
+		got := r.role(op.Results[0], depth+1)
+		if got.kind == hidden && r.geo != nil {
+			return role{} // they could be divided within a head of the norm
+		}
+		return got
 	}
 	return role{}
 }
@@ -93,6 +97,25 @@ func (r *readers) gated(v *ir.Value, op *ir.Op) *geometry {
 	return nil
 }
 
-// endsInMatmul reports whether the columns of a value reach matmuls
-// independently of each other.
-func (r *readers) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }
+// dividesAt reports whether the columns of a value reach matmuls independently of
+// each other, except those of a head of a norm, which no rank has only a part of.
+func (r *readers) dividesAt(v *ir.Value, c cut) bool {
+	return r.role(v, 0).kind == hidden && r.wholeHeads(v, c)
+}
+
+func (r *readers) wholeHeads(v *ir.Value, c cut) bool {
+	for _, u := range r.uses[v] {
+		if u.Op.Def.Is(ir.PerHead) {
+			each := v.Type.Cols() / u.Op.Int("heads")
+			for _, part := range c {
+				if part.Lo%each != 0 || part.Hi%each != 0 {
+					return false
+				}
+			}
+		}
+		if u.Op.Def.Name != "matmul" && !r.wholeHeads(u.Op.Results[0], c) {
+			return false
+		}
+	}
+	return true
+}
