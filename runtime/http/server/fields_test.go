@@ -103,8 +103,7 @@ func constrained(t testing.TB, source string) *service {
 	}
 	const vocab = devicetest.NaNID // without the token that makes the fake model's logits NaN
 	maker := grammar.NewMaker(vocab, tok.Bytes, []int32{devicetest.EOS})
-	open, shut, name, arguments := template.CallFormat()
-	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
+	format := template.CallFormat()
 	return start(t, func(c *server.Config, o *scheduler.Options, _ *engine.Options) {
 		m := *c.Manifest
 		m.Vocab, o.Vocab = vocab, vocab

@@ -145,7 +145,7 @@ func TestNamed(t *testing.T) {
 // TestCallComes checks that a call is streamed before it ends.
 func TestCallComes(t *testing.T) {
 	t.Parallel()
-	p := newAnswerParser(&callFormats[0].format, ReaderOptions{Tools: true})
+	p := newAnswerParser(&common, ReaderOptions{Tools: true})
 	for _, c := range []struct{ text, name, arguments string }{
 		{`<tool_call>{"name": "f", "argu`, "", ""}, {`ments": {`, "f", "{"}, {`"a": "x`, "", `"a": "x`}, {`y"}`, "", `y"}`}, {"}", "", ""}, {"</tool_call>", "", ""},
 	} {
@@ -203,6 +203,10 @@ func TestReader(t *testing.T) {
 		{"{{ '<|python_tag|>' }}", `<|python_tag|>{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"a": {}}}`, "", "", ` f{} g{"a": {}}`},
 		{"{{ '<think>' }}", "<think>\nhm < so\n</think>\n\nYes.", "Yes.", "hm < so\n", ""},
 		{"{{ '<|python_tag|>' }}", `plain { text }`, "plain { text }", "", ""},
+		{"{{ tools }}<tool_call> <parameter=", "Hm.\n<tool_call>\n<function=f>\n<parameter=a>\nx \"<y>\n\n</parameter>\n<parameter=b>3</parameter>\n</function>\n</tool_call>\n", "Hm.\n", "", ` f{"a": "x \"<y>\n", "b": "3"}`},
+		{"{{ tools }}<|tool_calls_section_begin|>", `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": [1]}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|><|tool_call_end|><|tool_calls_section_end|>.`, ".", "", ` f{"a": [1]} g{}`},
+		{"{{ tools }}<|tool_call_start|>", `<|tool_call_start|>[f(a='it's', b=[1, None, {"x": (True, -.5)}]), g()]<|tool_call_end|>ok`, "ok", "", ` f{"a": "it's", "b": [1, null, {"x": [true, -0.5]}]} g{}`},
+		{"{{ tools }}[ARGS]", `[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "", "", ` f{"a": 1} g{}`},
 	} {
 		tmpl, err := Parse(c.template, TokensOf(tok))
 		if err != nil {

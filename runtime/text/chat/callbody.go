@@ -1,0 +1,151 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+)
+
+// A callBody reads the calls between the markers of an answer, if they are not JSON
+// objects.
+type callBody interface {
+	// step reads a part of p.pending. With last, no more text follows, and the result is
+	// not bodyWaiting.
+	step(p *answerParser, d *Delta, last bool) bodyState
+}
+
+// A bodyState is the result of a step.
+type bodyState int
+
+const (
+	bodyWaiting bodyState = iota // more text is needed
+	bodyMoved                    // a part was read
+	bodyEnded                    // the calls have ended
+	bodyRefused                  // the text is not a call; nothing was read
+)
+
+// Limits of what a model may write as a name, and as an id.
+const (
+	maxName = 256
+	maxID   = 64
+)
+
+const spaces = " \t\r\n"
+
+// body returns the reader of the format's calls.
+func (f *callFormat) body() callBody {
+	switch {
+	case f.argument[0] != "":
+		return &taggedCalls{}
+	case f.python:
+		return &pythonCalls{}
+	}
+	return &namedCalls{}
+}
+
+// read parses calls with p.body.
+func (p *answerParser) read(d *Delta, last bool) bool {
+	switch p.body.step(p, d, last) {
+	case bodyWaiting:
+		return false
+	case bodyEnded:
+		p.inCall, p.body, p.trim = false, nil, true
+	case bodyRefused:
+		p.inCall, p.body = false, nil
+		d.Content += p.format.open // not a call: show the text that the model wrote
+	}
+	return true
+}
+
+// begin starts a call.
+func (p *answerParser) begin(d *Delta, name, id string) {
+	if id == "" || p.ids[id] {
+		id = callID()
+	} else {
+		if p.ids == nil {
+			p.ids = map[string]bool{}
+		}
+		p.ids[id] = true
+	}
+	d.Calls = append(d.Calls, CallDelta{Index: p.calls, ID: id, Name: name})
+	p.calls++
+}
+
+// starts reports whether text starts with mark: bodyMoved if it does, bodyWaiting if it
+// may with more text, else bodyRefused.
+func starts(text, mark string, last bool) bodyState {
+	switch {
+	case strings.HasPrefix(text, mark):
+		return bodyMoved
+	case !last && strings.HasPrefix(mark, text):
+		return bodyWaiting
+	}
+	return bodyRefused
+}
+
+// cutName cuts a name off a text, up to a marker.
+func cutName(text, mark string, last bool) (name, rest string, s bodyState) {
+	name, rest, ok := strings.Cut(text, mark)
+	if !ok && !last && len(text) < maxName+len(mark) {
+		return "", text, bodyWaiting
+	}
+	short := len(name) <= maxName
+	name = strings.TrimSpace(name)
+	if !ok || !short || name == "" || strings.ContainsAny(name, "\r\n<>\"") {
+		return "", text, bodyRefused
+	}
+	return name, rest, bodyMoved
+}
+
+// head reads the start of a call, up to its arguments. id is "" unless the model chose
+// a sound one.
+func (f *callFormat) head(text string, last bool) (name, id, rest string, s bodyState) {
+	text = strings.TrimLeft(text, spaces)
+	if s = starts(text, f.begin, last); s != bodyMoved {
+		return "", "", text, s
+	}
+	name, rest, s = cutName(text[len(f.begin):], f.between, last)
+	if s != bodyMoved || !f.numbered {
+		return name, "", rest, s
+	}
+	plain, prefixed := strings.CutPrefix(name, f.prefix)
+	at := strings.LastIndexByte(plain, ':')
+	if at <= 0 || strings.Trim(plain[at+1:], "0123456789") != "" {
+		return plain, "", rest, s
+	}
+	if prefixed && len(name) <= maxID && !strings.ContainsFunc(plain[:at], func(r rune) bool { return !isNameRune(r) }) {
+		id = name
+	}
+	return plain[:at], id, rest, s
+}
+
+// isNameRune reports whether a character may be in the name of a function.
+func isNameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.'
+}
+
+// behind reads what follows a call: the closing marker, which ends the calls, or the
+// start of another call, which it leaves (bodyMoved). Other text ends the calls too.
+func (p *answerParser) behind(last bool) bodyState {
+	text := strings.TrimLeft(p.pending, spaces)
+	var states []bodyState
+	if p.format.close != "" {
+		s := starts(text, p.format.close, last)
+		if s == bodyMoved {
+			p.pending = text[len(p.format.close):]
+			return bodyEnded
+		}
+		states = append(states, s)
+	}
+	if p.format.begin != "" {
+		s := starts(text, p.format.begin, last)
+		if s == bodyMoved {
+			p.pending = text
+			return s
+		}
+		states = append(states, s)
+	}
+	if slices.Contains(states, bodyWaiting) {
+		return bodyWaiting
+	}
+	return bodyEnded
+}
