@@ -208,11 +208,11 @@ func convertTo(text, kind string) (string, bool) {
 // convertNumber keeps the spelling of a JSON number. An integer may also be a whole
 // number with a fraction or an exponent.
 func convertNumber(text string, integer bool) (string, bool) {
-	if isNumber(text) && !(integer && strings.ContainsAny(text, ".eE")) {
-		return text, true
-	}
+	plain := isNumber(text) && !strings.ContainsAny(text, ".eE")
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
+	case plain || err == nil && !integer && isNumber(text):
+		return text, true
 	case err != nil || math.IsInf(v, 0) || math.IsNaN(v) || integer && v != math.Trunc(v):
 		return "", false
 	case math.Abs(v) < 1<<53 && v == math.Trunc(v):

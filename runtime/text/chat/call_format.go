@@ -28,7 +28,7 @@ func (f *callFormat) constraint() grammar.CallFormat {
 	}
 	if f.argument[0] != "" {
 		c.Between += f.pad
-		c.Argument = [3]string{f.argument[0], f.argument[1] + f.pad, f.pad + f.argument[2] + f.pad}
+		c.Argument = [3]string{f.argument[0], f.argument[1] + f.argument[2] + f.pad, f.pad + f.argument[3] + f.pad}
 	}
 	return c
 }

@@ -82,18 +82,26 @@ func starts(text, mark string, last bool) bodyState {
 	return bodyRefused
 }
 
-// cutName cuts a name off a text, up to a marker.
-func cutName(text, mark string, last bool) (name, rest string, s bodyState) {
-	name, rest, ok := strings.Cut(text, mark)
-	if !ok && !last && len(text) < maxName+len(mark) {
-		return "", text, bodyWaiting
+// cutName cuts a name off a text, up to the first of the markers.
+func cutName(text string, last bool, marks ...string) (name, rest string, s bodyState) {
+	at, longest := -1, 0
+	for _, mark := range marks {
+		if i := strings.Index(text, mark); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+		longest = max(longest, len(mark))
 	}
-	short := len(name) <= maxName
-	name = strings.TrimSpace(name)
-	if !ok || !short || name == "" || strings.ContainsAny(name, "\r\n<>\"") {
+	switch {
+	case at < 0 && !last && len(text) < maxName+longest:
+		return "", text, bodyWaiting
+	case at < 0 || at > maxName:
 		return "", text, bodyRefused
 	}
-	return name, rest, bodyMoved
+	name = strings.TrimSpace(text[:at])
+	if name == "" || strings.ContainsAny(name, "\r\n<>\"") { // the key of an argument may have a space
+		return "", text, bodyRefused
+	}
+	return name, text[at:], bodyMoved
 }
 
 // head reads the start of a call, up to its arguments. id is "" unless the model chose
@@ -103,19 +111,39 @@ func (f *callFormat) head(text string, last bool) (name, id, rest string, s body
 	if s = starts(text, f.begin, last); s != bodyMoved {
 		return "", "", text, s
 	}
-	name, rest, s = cutName(text[len(f.begin):], f.between, last)
+	text = text[len(f.begin):]
+	if f.between != "" {
+		name, rest, s = cutName(text, last, f.between)
+		rest = strings.TrimPrefix(rest, f.between)
+	} else {
+		name, rest, s = cutName(text, last, f.argument[0], f.close)
+	}
+	if strings.ContainsAny(name, spaces) {
+		return "", "", text, bodyRefused
+	}
+	if f.id != "" {
+		name, id, _ = strings.Cut(name, f.id)
+		if !soundID(id) {
+			id = ""
+		}
+	}
 	if s != bodyMoved || !f.numbered {
-		return name, "", rest, s
+		return name, id, rest, s
 	}
 	plain, prefixed := strings.CutPrefix(name, f.prefix)
 	at := strings.LastIndexByte(plain, ':')
 	if at <= 0 || strings.Trim(plain[at+1:], "0123456789") != "" {
 		return plain, "", rest, s
 	}
-	if prefixed && len(name) <= maxID && !strings.ContainsFunc(plain[:at], func(r rune) bool { return !isNameRune(r) }) {
+	if prefixed && len(name) <= maxID && soundID(plain[:at]) {
 		id = name
 	}
 	return plain[:at], id, rest, s
+}
+
+// soundID reports whether an id of the model's can be passed on.
+func soundID(id string) bool {
+	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return !isNameRune(r) })
 }
 
 // isNameRune reports whether a character may be in the name of a function.

@@ -15,12 +15,13 @@ type callFormat struct {
 	list  bool // a list of calls in brackets stands between the markers
 
 	begin    string    // text before a call's name
-	between  string    // text between the name and the arguments
+	between  string    // text between the name and the arguments; "": the first argument or close ends the name
 	end      string    // text after the arguments
+	id       string    // text between the name and the call's id, if the model writes one
 	prefix   string    // prefix of names, not part of them
 	numbered bool      // a colon and a number follow the name; with the prefix, they are the call's id
 	python   bool      // the arguments are keyword arguments of Python
-	argument [3]string // if set: texts before an argument's name, between its name and its value, and after its value
+	argument [4]string // if set: texts before and after an argument's name, and before and after its value
 	pad      string    // white space around the texts of the format; a value loses one of it at each end
 
 	think   [2]string
@@ -33,7 +34,7 @@ var common = callFormat{open: "<tool_call>", close: "</tool_call>", keys: [2]str
 // tagged are calls with one tag per argument.
 var tagged = callFormat{
 	open: "<tool_call>", close: "</tool_call>", begin: "<function=", between: ">", end: "</function>",
-	argument: [3]string{"<parameter=", ">", "</parameter>"}, pad: "\n",
+	argument: [4]string{"<parameter=", ">", "", "</parameter>"}, pad: "\n",
 }
 
 // pythonic are calls in the syntax of Python.
@@ -45,7 +46,16 @@ var callFormats = []struct {
 	sign   string
 	format callFormat
 }{
+	{"<seed:tool_call>", callFormat{
+		open: "<seed:tool_call>", close: "</seed:tool_call>", begin: "<function=", between: ">", end: "</function>",
+		argument: [4]string{"<parameter=", ">", "", "</parameter>"},
+	}},
+	{"<minimax:tool_call>", callFormat{
+		open: "<minimax:tool_call>", close: "</minimax:tool_call>", begin: `<invoke name="`, between: `">`, end: "</invoke>",
+		argument: [4]string{`<parameter name="`, `">`, "", "</parameter>"},
+	}},
 	{"<parameter=", tagged},
+	{"<arg_key>", callFormat{open: "<tool_call>", close: "</tool_call>", argument: [4]string{"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"}}},
 	{"<tool_call>", common},
 	{"<|tool_calls_section_begin|>", callFormat{
 		open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", unended: true,
@@ -54,8 +64,9 @@ var callFormats = []struct {
 	{"<|tool_call_start|>", pythonic},
 	{"<|tool_list_start|>", pythonic}, // templates that list the tools like this, and leave calls as they are
 	{`"List of tools: ["`, pythonic},
-	{"[ARGS]", callFormat{open: "[TOOL_CALLS]", between: "[ARGS]"}},
+	{"[ARGS]", callFormat{open: "[TOOL_CALLS]", between: "[ARGS]", id: "[CALL_ID]"}},
 	{"[TOOL_CALLS]", callFormat{open: "[TOOL_CALLS]", keys: [2]string{"name", "arguments"}, list: true}},
+	{"<tool_calls>", callFormat{open: "<tool_calls>", close: "</tool_calls>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<TOOLCALL>", callFormat{open: "<TOOLCALL>", close: "</TOOLCALL>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<|/tool_call|>", callFormat{open: "<|tool_call|>", close: "<|/tool_call|>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<|tool_call|>", callFormat{open: "<|tool_call|>", keys: [2]string{"name", "arguments"}, list: true}},
@@ -67,7 +78,7 @@ var callFormats = []struct {
 
 // thinkMarks are the markers of reasoning. The first whose opening marker occurs in the
 // template's text applies, else the last.
-var thinkMarks = [][2]string{{"[THINK]", "[/THINK]"}, {"<think>", "</think>"}}
+var thinkMarks = [][2]string{{"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"}, {"<think>", "</think>"}}
 
 // formatOf returns the tool call format of a template. Without a known marker it
 // returns the common format.
@@ -90,6 +101,6 @@ func formatOf(source string) *callFormat {
 
 // marks returns the texts of the format that may be special tokens.
 func (f *callFormat) marks() []string {
-	list := []string{f.open, f.close, f.begin, f.between, f.end, f.think[0], f.think[1]}
+	list := []string{f.open, f.close, f.begin, f.between, f.end, f.id, f.think[0], f.think[1]}
 	return slices.DeleteFunc(append(list, f.argument[:]...), func(m string) bool { return m == "" })
 }

@@ -67,6 +67,7 @@ func FuzzCalls(f *testing.F) {
 			`<|tool_call_start|>[f(a='it\'s', b="\u00e9\x41\q", c=[1, (2,), {'k': True, 3: -.5e1}], d=None), g.h( )]<|tool_call_end|>`,
 			`<|tool_call_start|>[f(1, a = """x"y""", b=now(1, [2]), c='it's'), 5]<|tool_call_end|>`,
 			`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
+			"<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n<arg_key>s</arg_key><arg_value>a<b</arg_value></tool_call><tool_call>g</tool_call>",
 			`[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "<think>a<|tool_calls_section_begin|>",
 		} {
 			f.Add(c, uint8(i), uint8(i))
@@ -78,7 +79,7 @@ func FuzzCalls(f *testing.F) {
 		end := format.close
 		switch {
 		case format.argument[0] != "":
-			end = format.argument[2] + format.end + end
+			end = format.argument[3] + format.end + end
 		case !format.python:
 			return
 		}
@@ -95,7 +96,11 @@ func FuzzCalls(f *testing.F) {
 // whether a call was
 // JSON, which is passed on as it is.
 func readAnswer(format *callFormat, answer string, step int) (content, reasoning string, calls []CallDelta, asJSON bool) {
-	p := newAnswerParser(format, ReaderOptions{Tools: true, Reasoning: true, Schemas: []json.RawMessage{json.RawMessage(fuzzedTool)}})
+	return readAnswerOf(format, ReaderOptions{Tools: true, Reasoning: true, Schemas: []json.RawMessage{json.RawMessage(fuzzedTool)}}, answer, step)
+}
+
+func readAnswerOf(format *callFormat, opts ReaderOptions, answer string, step int) (content, reasoning string, calls []CallDelta, asJSON bool) {
+	p := newAnswerParser(format, opts)
 	take := func(d Delta) {
 		content += d.Content
 		reasoning += d.Reasoning

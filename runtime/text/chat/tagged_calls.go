@@ -67,6 +67,9 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	text := strings.TrimLeft(p.pending, spaces)
 	waiting := false
 	for _, mark := range []string{f.end, f.close} {
+		if mark == "" {
+			continue
+		}
 		switch starts(text, mark, last) {
 		case bodyMoved:
 			p.pending = text
@@ -77,7 +80,7 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	}
 	switch s := starts(text, f.argument[0], last); {
 	case s == bodyMoved:
-		key, rest, s := cutName(text[len(f.argument[0]):], f.argument[1], last)
+		key, rest, s := f.argumentHead(text[len(f.argument[0]):], last)
 		if s == bodyMoved {
 			p.pending = rest
 			c.open(p, d, key)
@@ -96,6 +99,20 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	}
 	p.pending = text[1+next:]
 	return bodyMoved
+}
+
+// argumentHead cuts the name off an argument, up to the value.
+func (f *callFormat) argumentHead(text string, last bool) (name, rest string, s bodyState) {
+	if name, rest, s = cutName(text, last, f.argument[1]); s != bodyMoved {
+		return "", "", s
+	}
+	rest = rest[len(f.argument[1]):]
+	if f.argument[2] == "" {
+		return name, rest, s
+	}
+	rest = strings.TrimLeft(rest, spaces)
+	s = starts(rest, f.argument[2], last)
+	return name, strings.TrimPrefix(rest, f.argument[2]), s
 }
 
 // end ends a call.
@@ -129,7 +146,7 @@ func (c *taggedCalls) start() string {
 // text streams a value that is text, without the white space that the format puts
 // around it.
 func (c *taggedCalls) text(p *answerParser, d *Delta, last bool) bodyState {
-	pad, end := p.format.pad, p.format.argument[2]
+	pad, end := p.format.pad, p.format.argument[3]
 	if c.fresh && pad != "" {
 		switch starts(p.pending, pad, last) {
 		case bodyWaiting:
@@ -161,7 +178,7 @@ func (c *taggedCalls) text(p *answerParser, d *Delta, last bool) bodyState {
 // value reads a whole value and converts it. The end of the answer drops an incomplete
 // one.
 func (c *taggedCalls) value(p *answerParser, d *Delta, last bool) bodyState {
-	text, rest, ended := strings.Cut(p.pending, p.format.argument[2])
+	text, rest, ended := strings.Cut(p.pending, p.format.argument[3])
 	switch {
 	case ended:
 		text = strings.TrimSuffix(strings.TrimPrefix(text, p.format.pad), p.format.pad)

@@ -53,8 +53,9 @@ func TestRenderedRaw(t *testing.T) {
 	t.Parallel()
 	r := readRendered(t)
 	for _, c := range r.Cases {
-		if c.Conversation == "continue" { // outside of the template engine
-			continue
+		given := string(r.Conversations[c.Conversation])
+		if c.Conversation == "continue" || strings.Contains(given, `"reasoning_content"`) || strings.Contains(given, `"thinking"`) {
+			continue // transformers changes these before it renders
 		}
 		tmpl, err := jinja.Parse(readTemplate(t, c.Template))
 		if err != nil {
