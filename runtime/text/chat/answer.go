@@ -21,6 +21,7 @@ type answerParser struct {
 	calls    int
 	stream   callStream
 	asJSON   bool            // the calls between the markers are JSON, whatever the format
+	bare     bool            // the marker before the calls is missing
 	body     callBody        // reads the calls between the markers; nil: JSON
 	ids      map[string]bool // ids that the model has chosen
 }
@@ -59,8 +60,8 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 		if rest == "" && !last {
 			return false
 		}
-		if p.opts.Tools && p.format.open == "" && strings.HasPrefix(rest, "{") {
-			p.started, p.inCall = true, true
+		if p.opts.Tools && (p.format.open == "" || p.format.alone) && strings.HasPrefix(rest, "{") {
+			p.started, p.inCall, p.bare = true, true, true
 			return true
 		}
 		if think := p.format.think[0]; p.opts.Reasoning && strings.HasPrefix(think, rest[:min(len(rest), len(think))]) && rest != "" {
@@ -75,11 +76,16 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 		}
 		p.started = true
 	}
-	mark := ""
-	if p.opts.Tools {
-		mark = p.format.open
+	if !p.opts.Tools {
+		return p.until("", &d.Content, last, nil)
 	}
-	return p.until(mark, &d.Content, last, func(string) { p.inCall = true })
+	bare := p.format.begin // models forget the marker around their calls
+	return p.until(p.format.open, &d.Content, last, func(mark string) {
+		p.inCall, p.bare = true, mark == bare
+		if p.bare {
+			p.pending = bare + p.pending
+		}
+	}, bare)
 }
 
 // think parses reasoning.
@@ -194,7 +200,10 @@ func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 			p.calls++
 		}
 	case !emitted:
-		d.Content += p.format.open + body + mark // not a valid call: show the text that the model wrote
+		if !p.bare {
+			d.Content += p.format.open
+		}
+		d.Content += body + mark // not a valid call: show the text that the model wrote
 	}
 	p.inCall, p.asJSON, p.pending, p.stream = false, false, rest, callStream{}
 	return rest != ""

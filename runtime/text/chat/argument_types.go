@@ -10,7 +10,8 @@ import (
 
 // A toolSchema is the JSON Schema of a tool's arguments.
 type toolSchema struct {
-	root json.RawMessage
+	root  json.RawMessage
+	known map[string][]string // types of arguments
 	argumentSchema
 }
 
@@ -39,7 +40,7 @@ func (o *ReaderOptions) tool(name string) *toolSchema {
 		var p struct {
 			Function struct{ Parameters json.RawMessage }
 		}
-		s := &toolSchema{}
+		s := &toolSchema{known: map[string][]string{}}
 		if json.Unmarshal(data, &p) != nil || json.Unmarshal(p.Function.Parameters, &s.argumentSchema) != nil {
 			return nil
 		}
@@ -57,15 +58,24 @@ func (s *toolSchema) types(key string) []string {
 	}
 	property, ok := s.Properties[key]
 	if !ok {
-		property = s.Additional
+		key, property = "", s.Additional
 	}
-	w := typeWalk{root: s.root, left: maxSchemas}
-	w.walk(property)
-	return w.types
+	types, ok := s.known[key]
+	if !ok {
+		w := typeWalk{root: s.root, left: maxWalk}
+		w.walk(property)
+		types = w.types
+		s.known[key] = types
+	}
+	return types
 }
 
-// maxSchemas limits the number of schemas that are read for the types of one argument.
-const maxSchemas = 100
+// Limits of a walk: bytes of schemas that it reads, steps of a reference, and types.
+const (
+	maxWalk  = 1 << 20
+	maxSteps = 8
+	maxTypes = 16
+)
 
 // A typeWalk collects the types of a schema.
 type typeWalk struct {
@@ -76,7 +86,7 @@ type typeWalk struct {
 
 func (w *typeWalk) walk(data json.RawMessage) {
 	var s argumentSchema
-	if w.left--; w.left < 0 || json.Unmarshal(data, &s) != nil {
+	if w.left -= len(data) + 64; w.left < 0 || json.Unmarshal(data, &s) != nil {
 		return
 	}
 	before := len(w.types)
@@ -96,7 +106,7 @@ func (w *typeWalk) walk(data json.RawMessage) {
 		}
 	}
 	if s.Ref != "" {
-		w.walk(lookup(w.root, s.Ref))
+		w.walk(w.lookup(s.Ref))
 	}
 	if s.Nullable == true {
 		w.add("null")
@@ -109,7 +119,7 @@ func (w *typeWalk) walk(data json.RawMessage) {
 	}
 	switch {
 	case len(s.Enum) > 0:
-		for _, v := range s.Enum[:min(len(s.Enum), maxSchemas)] {
+		for _, v := range s.Enum {
 			w.add(typeOf(v))
 		}
 	case s.Properties != nil:
@@ -120,7 +130,7 @@ func (w *typeWalk) walk(data json.RawMessage) {
 }
 
 func (w *typeWalk) add(name string) {
-	if !slices.Contains(w.types, name) && len(w.types) < maxSchemas {
+	if !slices.Contains(w.types, name) && len(w.types) < maxTypes {
 		w.types = append(w.types, name)
 	}
 }
@@ -143,14 +153,16 @@ func typeOf(v any) string {
 }
 
 // lookup resolves a reference within a schema, or returns nil.
-func lookup(root json.RawMessage, ref string) json.RawMessage {
+func (w *typeWalk) lookup(ref string) json.RawMessage {
 	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok || len(path) > maxName {
+	steps := strings.Split(path, "/")
+	if !ok || len(steps) > maxSteps {
 		return nil
 	}
-	for _, step := range strings.Split(path, "/") {
+	root := w.root
+	for _, step := range steps {
 		var o map[string]json.RawMessage
-		if json.Unmarshal(root, &o) != nil {
+		if w.left -= len(root); w.left < 0 || json.Unmarshal(root, &o) != nil {
 			return nil
 		}
 		root = o[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]

@@ -50,8 +50,13 @@ func (p *answerParser) read(d *Delta, last bool) bool {
 	case bodyEnded:
 		p.inCall, p.body, p.trim = false, nil, true
 	case bodyRefused:
+		shown := p.format.open // not a call: show the text that the model wrote
+		if p.bare {
+			shown = p.format.begin
+			p.pending = p.pending[len(shown):]
+		}
 		p.inCall, p.body = false, nil
-		d.Content += p.format.open // not a call: show the text that the model wrote
+		d.Content += shown
 	}
 	return true
 }

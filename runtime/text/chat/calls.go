@@ -13,6 +13,7 @@ type callFormat struct {
 	close string // end of the calls; "": the end of the answer
 	keys  [2]string
 	list  bool // a list of calls in brackets stands between the markers
+	alone bool // the whole answer may also be a call, without open
 
 	begin    string    // text before a call's name
 	between  string    // text between the name and the arguments; "": the first argument or close ends the name
@@ -56,6 +57,8 @@ var callFormats = []struct {
 	}},
 	{"<parameter=", tagged},
 	{"<arg_key>", callFormat{open: "<tool_call>", close: "</tool_call>", argument: [4]string{"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"}}},
+	{"<tool_calls>[", callFormat{open: "<tool_calls>", close: "</tool_calls>", keys: [2]string{"name", "arguments"}, list: true}},
+	{"<tool_calls>", callFormat{open: "<tool_calls>", close: "</tool_calls>", keys: [2]string{"name", "arguments"}}},
 	{"<tool_call>", common},
 	{"<|tool_calls_section_begin|>", callFormat{
 		open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", unended: true,
@@ -66,12 +69,11 @@ var callFormats = []struct {
 	{`"List of tools: ["`, pythonic},
 	{"[ARGS]", callFormat{open: "[TOOL_CALLS]", between: "[ARGS]", id: "[CALL_ID]"}},
 	{"[TOOL_CALLS]", callFormat{open: "[TOOL_CALLS]", keys: [2]string{"name", "arguments"}, list: true}},
-	{"<tool_calls>", callFormat{open: "<tool_calls>", close: "</tool_calls>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<TOOLCALL>", callFormat{open: "<TOOLCALL>", close: "</TOOLCALL>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<|/tool_call|>", callFormat{open: "<|tool_call|>", close: "<|/tool_call|>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<|tool_call|>", callFormat{open: "<|tool_call|>", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<|START_ACTION|>", callFormat{open: "<|START_ACTION|>", close: "<|END_ACTION|>", keys: [2]string{"tool_name", "parameters"}, list: true}},
-	{"<|python_tag|>", callFormat{open: "<|python_tag|>", keys: [2]string{"name", "parameters"}}},
+	{"<|python_tag|>", callFormat{open: "<|python_tag|>", keys: [2]string{"name", "parameters"}, alone: true}},
 	{`{"name": function name, "parameters"`, callFormat{keys: [2]string{"name", "parameters"}}},
 	{"<|tool_calls|>", callFormat{open: "<|tool_calls|>", keys: [2]string{"name", "arguments"}, list: true}},
 }

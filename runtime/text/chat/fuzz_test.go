@@ -68,7 +68,8 @@ func FuzzCalls(f *testing.F) {
 			`<|tool_call_start|>[f(1, a = """x"y""", b=now(1, [2]), c='it's'), 5]<|tool_call_end|>`,
 			`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
 			"<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n<arg_key>s</arg_key><arg_value>a<b</arg_value></tool_call><tool_call>g</tool_call>",
-			`[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "<think>a<|tool_calls_section_begin|>",
+			"a <function=x b <function=f>\n<parameter=s>\n1\n</parameter>\n</function>\n</tool_call>c",
+			`[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "<think>a<|tool_calls_section_begin|>", `{"name": "f", "parameters": {}}`,
 		} {
 			f.Add(c, uint8(i), uint8(i))
 		}

@@ -18,6 +18,8 @@ type pythonValue struct {
 	quote  string // of the current string
 	wrong  bool   // the text is not a literal
 	inside bool   // something of the value was read
+	seen   int    // bytes of the current word that were read
+	depth  int    // of the brackets in them
 }
 
 // A pythonFrame is an open list or dict.
@@ -228,29 +230,19 @@ func (v *pythonValue) behind(text string, last bool) (n int, ended bool) {
 // of a dict, a colon.
 func (v *pythonValue) word(text string, last bool) (n int, ended bool) {
 	key := v.isKey()
-	depth := 0
-	for n = 0; n < len(text); n++ {
-		switch c := text[n]; {
-		case c == '(' || c == '[' || c == '{':
-			depth++
-			continue
-		case (c == ')' || c == ']' || c == '}') && depth > 0:
-			depth--
-			continue
-		case c == ')' || c == ']' || c == '}' || c == ',' && depth == 0 || c == ':' && key && depth == 0:
-		default:
-			switch v.atClose(text[n:], last) {
-			case bodyWaiting:
-				return 0, false
-			case bodyRefused:
-				continue
-			}
+	for n = v.seen; n < len(text); n++ {
+		s := v.wordEnds(text[n:], key, last)
+		if s == bodyMoved {
+			break
 		}
-		break
+		if v.seen = n; s == bodyWaiting {
+			return 0, false
+		}
 	}
-	if n == len(text) && !last {
+	if v.seen = n; n == len(text) && !last {
 		return 0, false
 	}
+	v.seen, v.depth = 0, 0
 	v.item()
 	out, known := pythonWord(strings.TrimSpace(text[:n]))
 	v.wrong = v.wrong || !known
@@ -259,6 +251,25 @@ func (v *pythonValue) word(text string, last bool) (n int, ended bool) {
 	}
 	v.out.WriteString(out)
 	return n, v.after()
+}
+
+// wordEnds reports whether a word ends before the character at the start of text. It
+// counts the brackets in the word.
+func (v *pythonValue) wordEnds(text string, key, last bool) bodyState {
+	switch c := text[0]; {
+	case strings.IndexByte("([{", c) >= 0:
+		v.depth++
+	case strings.IndexByte(")]}", c) >= 0:
+		if v.depth == 0 {
+			return bodyMoved
+		}
+		v.depth--
+	case v.depth == 0 && (c == ',' || c == ':' && key):
+		return bodyMoved
+	default:
+		return v.atClose(text, last)
+	}
+	return bodyRefused
 }
 
 // pythonWord returns the JSON of a value without quotes. One that is no literal becomes
