@@ -163,12 +163,11 @@ func (p *answerParser) call(d *Delta, last bool) bool {
 // startsJSON reports whether a text starts with an object or a list of objects. Models
 // with other formats may write these too.
 func startsJSON(text string) (is, known bool) {
-	text = strings.TrimLeft(text, spaces)
-	list, isList := strings.CutPrefix(text, "[")
-	if isList {
-		text = strings.TrimLeft(list, spaces)
+	text, ok := skipSpace(text)
+	if list, isList := strings.CutPrefix(text, "["); ok && isList {
+		text, ok = skipSpace(list)
 	}
-	return strings.HasPrefix(text, "{"), text != ""
+	return ok && strings.HasPrefix(text, "{"), !ok || text != ""
 }
 
 // jsonCalls parses calls in JSON.

@@ -31,6 +31,14 @@ const (
 
 const spaces = " \t\r\n"
 
+// skipSpace skips white space. Models write little of it within a call: after maxName
+// bytes of it, ok is false.
+func skipSpace(text string) (rest string, ok bool) {
+	rest = strings.TrimLeft(text[:min(len(text), maxName+1)], spaces)
+	skipped := min(len(text), maxName+1) - len(rest)
+	return text[skipped:], skipped <= maxName
+}
+
 // body returns the reader of the format's calls.
 func (f *callFormat) body() callBody {
 	switch {
@@ -112,8 +120,11 @@ func cutName(text string, last bool, marks ...string) (name, rest string, s body
 // head reads the start of a call, up to its arguments. id is "" unless the model chose
 // a sound one.
 func (f *callFormat) head(text string, last bool) (name, id, rest string, s bodyState) {
-	text = strings.TrimLeft(text, spaces)
-	if s = starts(text, f.begin, last); s != bodyMoved {
+	text, ok := skipSpace(text)
+	if s = starts(text, f.begin, last); !ok {
+		s = bodyRefused
+	}
+	if s != bodyMoved {
 		return "", "", text, s
 	}
 	text = text[len(f.begin):]
@@ -160,6 +171,7 @@ func isNameRune(r rune) bool {
 // start of another call, which it leaves (bodyMoved). Other text ends the calls too.
 func (p *answerParser) behind(last bool) bodyState {
 	text := strings.TrimLeft(p.pending, spaces)
+	p.pending = text
 	var states []bodyState
 	if p.format.close != "" {
 		s := starts(text, p.format.close, last)
@@ -172,7 +184,6 @@ func (p *answerParser) behind(last bool) bodyState {
 	if p.format.begin != "" {
 		s := starts(text, p.format.begin, last)
 		if s == bodyMoved {
-			p.pending = text
 			return s
 		}
 		states = append(states, s)

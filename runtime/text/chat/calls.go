@@ -66,7 +66,7 @@ var callFormats = []struct {
 	}},
 	{"<|tool_call_start|>", pythonic},
 	{"<|tool_list_start|>", pythonic}, // templates that list the tools like this, and leave calls as they are
-	{`"List of tools: ["`, pythonic},
+	{"List of tools: [", pythonic},
 	{"[ARGS]", callFormat{open: "[TOOL_CALLS]", between: "[ARGS]", id: "[CALL_ID]"}},
 	{"[TOOL_CALLS]", callFormat{open: "[TOOL_CALLS]", keys: [2]string{"name", "arguments"}, list: true}},
 	{"<TOOLCALL>", callFormat{open: "<TOOLCALL>", close: "</TOOLCALL>", keys: [2]string{"name", "arguments"}, list: true}},

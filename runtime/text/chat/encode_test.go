@@ -209,6 +209,10 @@ func TestReader(t *testing.T) {
 		{"{{ tools }}<|tool_calls_section_begin|>", `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": [1]}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|><|tool_call_end|><|tool_calls_section_end|>.`, ".", "", ` f{"a": [1]} g{}`},
 		{"{{ tools }}<|tool_call_start|>", `<|tool_call_start|>[f(a='it's', b=[1, None, {"x": (True, -.5)}]), g()]<|tool_call_end|>ok`, "ok", "", ` f{"a": "it's", "b": [1, null, {"x": [true, -0.5]}]} g{}`},
 		{"{{ tools }}<tool_call> <parameter=", "Hm. <function= <function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>Done.", "Hm. <function= Done.", "", ` f{"a": "1"}`},
+		{"{{ '<|tool_call|>' }}", `<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}]`, "", "", ` f{"a": 1} g{}`},
+		{"{{ '<TOOLCALL>' }}", `Hm. <TOOLCALL>[{"name": "f", "arguments": {"a": 1}}]</TOOLCALL>`, "Hm. ", "", ` f{"a": 1}`},
+		{"{{ tools }}List of tools: [", `<|tool_call_start|>[{"name": "f", "arguments": {"a": 1}}]<|tool_call_end|>`, "", "", ` f{"a": 1}`},
+		{"{{ tools }}List of tools: [", `<|tool_call_start|>[1, 2]<|tool_call_end|> [f(a=1)]`, "<|tool_call_start|>[1, 2]<|tool_call_end|> [f(a=1)]", "", ""},
 		{"{{ tools }}[ARGS]", `[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "", "", ` f{"a": 1} g{}`},
 	} {
 		tmpl, err := Parse(c.template, TokensOf(tok))

@@ -30,13 +30,11 @@ func (c *namedCalls) step(p *answerParser, d *Delta, last bool) bodyState {
 		return bodyWaiting
 	}
 	if p.format.end != "" && c.part == afterArguments {
-		text := strings.TrimLeft(p.pending, spaces)
-		switch starts(text, p.format.end, last) {
-		case bodyWaiting:
+		p.pending = strings.TrimLeft(p.pending, spaces)
+		if starts(p.pending, p.format.end, last) == bodyWaiting {
 			return bodyWaiting
-		case bodyMoved:
-			p.pending = text[len(p.format.end):]
 		}
+		p.pending = strings.TrimPrefix(p.pending, p.format.end)
 		c.part = afterCall
 	}
 	s := p.behind(last)
@@ -51,9 +49,13 @@ func (c *namedCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 	name, id, rest, s := p.format.head(p.pending, last)
 	none := false
 	if s == bodyMoved {
-		rest = strings.TrimLeft(rest, spaces)
+		var ok bool
+		rest, ok = skipSpace(rest)
 		if s = starts(rest, "{", last); s == bodyRefused && p.format.end != "" {
 			s, none = starts(rest, p.format.end, last), true
+		}
+		if !ok {
+			s = bodyRefused
 		}
 	}
 	switch {

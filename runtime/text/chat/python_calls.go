@@ -48,15 +48,18 @@ func (c *pythonCalls) step(p *answerParser, d *Delta, last bool) bodyState {
 // head reads a call up to its parenthesis. What follows must be an argument or the end
 // of the call.
 func (c *pythonCalls) head(p *answerParser, d *Delta, last bool) bodyState {
-	text := strings.TrimLeft(p.pending, spaces)
-	if list, ok := strings.CutPrefix(text, "["); ok && c.calls == 0 {
-		text = strings.TrimLeft(list, spaces)
+	text, short := skipSpace(p.pending)
+	if list, ok := strings.CutPrefix(text, "["); ok && c.calls == 0 && short {
+		text, short = skipSpace(list)
 	}
 	name, rest, s := identifier(text, '(', last)
-	if s == bodyMoved {
-		if rest = strings.TrimLeft(rest, spaces); starts(rest, p.format.end, last) != bodyMoved {
+	if s == bodyMoved && short {
+		if rest, short = skipSpace(rest); starts(rest, p.format.end, last) != bodyMoved {
 			_, _, s = identifier(rest, '=', last)
 		}
+	}
+	if !short {
+		s = bodyRefused
 	}
 	switch {
 	case s == bodyRefused && c.calls > 0:
@@ -77,9 +80,9 @@ func identifier(text string, end byte, last bool) (name, rest string, s bodyStat
 	if n < 0 {
 		n = len(text)
 	}
-	rest = strings.TrimLeft(text[n:], spaces)
+	rest, ok := skipSpace(text[n:])
 	switch {
-	case n > maxName || rest == "" && last || rest != "" && (n == 0 || rest[0] != end):
+	case n > maxName || !ok || rest == "" && last || rest != "" && (n == 0 || rest[0] != end):
 		return "", text, bodyRefused
 	case rest == "":
 		return "", text, bodyWaiting
@@ -91,6 +94,7 @@ func identifier(text string, end byte, last bool) (name, rest string, s bodyStat
 // drops values without a name.
 func (c *pythonCalls) keyword(p *answerParser, d *Delta, last bool) bodyState {
 	text := strings.TrimLeft(p.pending, spaces+",")
+	p.pending = text
 	s := starts(text, p.format.close, last)
 	if strings.HasPrefix(text, p.format.end) || s == bodyMoved || text == "" && last {
 		p.pending = strings.TrimPrefix(text, p.format.end)
@@ -116,7 +120,6 @@ func (c *pythonCalls) keyword(p *answerParser, d *Delta, last bool) bodyState {
 			p.pending = text[1:]
 			return bodyMoved
 		}
-		p.pending = text
 	default:
 		return s
 	}
@@ -128,6 +131,7 @@ func (c *pythonCalls) keyword(p *answerParser, d *Delta, last bool) bodyState {
 // closing marker. Other text ends the calls too.
 func (c *pythonCalls) behind(p *answerParser, last bool) bodyState {
 	text := strings.TrimLeft(p.pending, spaces)
+	p.pending = text
 	switch s := starts(text, p.format.close, last); {
 	case s == bodyMoved:
 		p.pending = text[len(p.format.close):]

@@ -49,8 +49,10 @@ func (v *pythonValue) endsString(text string, last bool) bodyState {
 	if s != bodyMoved || len(v.quote) > 1 {
 		return s
 	}
-	rest := strings.TrimLeft(text[1:], spaces)
+	rest, ok := skipSpace(text[1:])
 	switch {
+	case !ok:
+		return bodyRefused
 	case rest == "" && !last:
 		return bodyWaiting
 	case rest == "" || strings.IndexByte(",:)]}", rest[0]) >= 0:

@@ -65,6 +65,7 @@ func (c *taggedCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	f := p.format
 	text := strings.TrimLeft(p.pending, spaces)
+	p.pending = text
 	waiting := false
 	for _, mark := range []string{f.end, f.close} {
 		if mark == "" {
@@ -72,7 +73,6 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 		}
 		switch starts(text, mark, last) {
 		case bodyMoved:
-			p.pending = text
 			return c.end(p, d)
 		case bodyWaiting:
 			waiting = true
@@ -110,8 +110,10 @@ func (f *callFormat) argumentHead(text string, last bool) (name, rest string, s 
 	if f.argument[2] == "" {
 		return name, rest, s
 	}
-	rest = strings.TrimLeft(rest, spaces)
-	s = starts(rest, f.argument[2], last)
+	rest, ok := skipSpace(rest)
+	if s = starts(rest, f.argument[2], last); !ok {
+		s = bodyRefused
+	}
 	return name, strings.TrimPrefix(rest, f.argument[2]), s
 }
 

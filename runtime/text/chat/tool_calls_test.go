@@ -43,7 +43,7 @@ func TestReferenceCalls(t *testing.T) {
 	}
 	for _, c := range file.Calls {
 		for _, step := range []int{1, 3, 1 << 20} {
-			content, _, calls, _ := readAnswer(formatOf(`"List of tools: ["`), pythonic.open+c.Text+pythonic.close, step)
+			content, _, calls, _ := readAnswer(formatOf("List of tools: ["), pythonic.open+c.Text+pythonic.close, step)
 			if c.Error != "" || len(c.Result) == 0 {
 				continue
 			}
