@@ -6,8 +6,8 @@ import (
 )
 
 // A callFormat is the syntax in which a family of templates writes tool calls and
-// reasoning. Between open and close, a call is a JSON object with these keys, unless
-// begin or between is set: then its name is text.
+// reasoning. Between open and close, a call is a JSON object with these keys. Without
+// keys, its name is text.
 type callFormat struct {
 	open  string // start of the calls; "": the whole answer is a call
 	close string // end of the calls; "": the end of the answer
