@@ -164,7 +164,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		eos, format := cfg.Defaults.EOS, grammar.CallFormat{}
 		if cfg.Template != nil {
 			eos = cfg.Template.Stops(cfg.Tokenizer, eos)
-			format.Open, format.Shut, format.Name, format.Arguments = cfg.Template.CallFormat()
+			format = cfg.Template.CallFormat()
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, format)
 	}
