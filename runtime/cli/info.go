@@ -135,6 +135,10 @@ func (i *information) print(m *model) error {
 		line("medusa", "%s", i.Medusa)
 	}
 	for _, s := range i.States {
+		if s.CellBytes > 0 {
+			line("state", "%s %s, fixed-size, %d × %d bytes a sequence", s.Name, s.Type, s.Count, s.CellBytes)
+			continue
+		}
 		line("state", "%s %s, %d × %d bytes a page of %d rows", s.Name, s.Type, s.Count, s.PageBytes, s.PageRows)
 	}
 	for _, l := range i.Libs {
