@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -216,6 +217,43 @@ func (c *crowd) round(busy bool) {
 			q.draft = speculate.Tree{} // preemption may have discarded it
 			c.advance(id)
 		}
+	}
+}
+
+// TestPlanCells checks the memory of fixed-size states, with and without a KV cache.
+func TestPlanCells(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		opt   engine.Options
+		cells int
+	}{
+		{engine.Options{}, 2},
+		{engine.Options{MaxSeqs: 5}, 10},
+		{engine.Options{MaxSeqs: 5, Draft: 8}, 15},
+		{engine.Options{MaxSeqs: 5, Draft: 100}, 24},
+		{engine.Options{MaxSeqs: 5, Prefix: true}, 20},
+		{engine.Options{MaxSeqs: 5, Rewind: 15}, 15},
+		{engine.Options{MaxSeqs: 5, Cells: 7}, 7},
+	} {
+		c.opt.Threads = 1
+		for _, paged := range []bool{false, true} {
+			mem, opt, err := engine.Plan(engine.Model{Manifest: recurrenceModel(paged), Device: &recurrence{paged: paged}}, c.opt)
+			pages := int64(max(c.opt.MaxSeqs, 1)) * 10
+			if !paged {
+				pages = 0
+			}
+			if err != nil || opt.Cells != c.cells || mem.CellBytes != 3072 || mem.States != int64(c.cells)*3072 || mem.KVCache != 512*pages || mem.Total() < mem.States+mem.KVCache {
+				t.Errorf("%+v, paged %v: %d cells, %+v, %v", c.opt, paged, opt.Cells, mem, err)
+			}
+		}
+	}
+	if _, _, err := engine.Plan(engine.Model{Manifest: recurrenceModel(true), Device: &recurrence{}}, engine.Options{Draft: 40, Cells: 4}); err == nil {
+		t.Error("4 cells were accepted for drafts of 40 tokens")
+	}
+	mem, _, _ := engine.Plan(engine.Model{Manifest: recurrenceModel(true), Device: &recurrence{}}, engine.Options{})
+	mem.Available = 1000
+	if err := mem.Check(); err == nil || !strings.Contains(err.Error(), "fixed-size states 1,") {
+		t.Errorf("more than available: %v", err)
 	}
 }
 
