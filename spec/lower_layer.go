@@ -72,8 +72,11 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		return l.onlyFFN(x)
 	}
 	h := x
+	if n.sharedAt(run.lo) {
+		h = l.t.op("h", "add", []string{x, l.sharedBlock(x, run)}, nil)
+	}
 	if n.UseSelfAttnPreNorm {
-		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), x, n.AttnPreNormBase)
+		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, n.AttnPreNormBase)
 	}
 	a := l.mix(h, run)
 	if n.IsParallelAttn || n.MLPAttnShareInput {

@@ -54,6 +54,13 @@ type SSD struct {
 	Norm      GatedNorm `yaml:"norm"`       // norm and gate of the output
 }
 
+// A SharedBlock describes a transformer block that several layers share, in front of
+// their token mixers (Zamba2).
+type SharedBlock struct {
+	Pattern []string `yaml:"pattern" words:"none|block"` // layers with a shared block, repeated
+	Blocks  int      `yaml:"blocks"`                     // number of blocks, which these layers use in turn
+}
+
 // A RGLRU describes the layers with a real-gated linear recurrent unit (De et al. 2024).
 type RGLRU struct {
 	Blocks     int     `yaml:"blocks"`                                        // diagonal blocks of the gates' matrices

@@ -102,6 +102,7 @@ type Network struct {
 	Linear        LinearAttention `yaml:"linear_attention"`                                                                    // layers with linear attention: Gated DeltaNet, Kimi Delta Attention, lightning attention, retention
 	Scan          Scan            `yaml:"selective_scan"`                                                                      // layers with a selective scan (Mamba)
 	SSD           SSD             `yaml:"ssd"`                                                                                 // layers with state-space duality (Mamba-2)
+	SharedBlock   SharedBlock     `yaml:"shared_block"`                                                                        // transformer block that several layers share, in front of their token mixers
 	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                              // layers with a real-gated linear recurrent unit
 
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
