@@ -96,14 +96,15 @@ type lowerer struct {
 	err     error           // the first error
 
 	// The stack and graph being written.
-	s        *stack
-	Hyper    Hyper // of the stack
-	windows  []int
-	kv       string // KV cache of self-attention
-	embedded string // token embeddings
-	at       int    // first layer of the run being written
-	t        *text
-	cs       map[string]string // rope tables by kind
+	s                   *stack
+	Hyper               Hyper // of the stack
+	windows             []int
+	kv                  string // KV cache of self-attention
+	embedded            string // token embeddings
+	values, firstValues string // values of the layer being written, and of the first layer
+	at                  int    // first layer of the run being written
+	t                   *text
+	cs                  map[string]string // rope tables by kind
 }
 
 // enter makes s the current stack.

@@ -30,7 +30,8 @@ func (m *Model) sharesBlock(r nameRule) bool {
 }
 
 // shareBlock records a tensor of a shared block, which is stored under the first layer
-// that uses it, for every such layer. An adapter belongs to one of them, the {j}th.
+// that uses it, for every such layer without one of its own. An adapter belongs to one
+// of them, the {j}th.
 func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
 	layers, blocks := m.sharedLayers(), max(m.Net.SharedBlock.Blocks, 1)
 	at := slices.Index(layers, i)
@@ -44,7 +45,7 @@ func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
 			continue
 		}
 		std := r.standard.Name(layer, j)
-		if _, twice := m.tensors[std]; !twice {
+		if _, twice := m.tensors[std]; !twice || layer == i { // a layer's own copy is its own block
 			m.tensors[std], recorded = t, true
 		}
 	}

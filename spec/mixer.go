@@ -29,12 +29,14 @@ func mixerOf(word string) *mixer {
 		return shortConvMixer()
 	case "rg_lru":
 		return rgLRUMixer()
+	case "time_mix":
+		return timeMixer()
 	}
 	return nil
 }
 
 // mixerWords are the words of mixer_pattern that are not attention.
-var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru"}
+var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru", "time_mix"}
 
 func noScales(*Network) (output, residual float64) { return 0, 0 }
 
@@ -141,7 +143,8 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 	}
 	for _, word := range mixerWords {
 		if mixerOf(word).prefix == prefix {
-			return !m.Net.mixes(layer, word), true
+			missing := !m.Net.mixes(layer, word)
+			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
 		}
 	}
 	return false, false

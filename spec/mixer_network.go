@@ -22,10 +22,10 @@ type LinearAttention struct {
 	QKNormEps float64   `yaml:"qk_norm_eps"`                                                                     // ε of qk_norm; 0: norm_eps
 	Scale     float64   `yaml:"scale"`                                                                           // factor on the queries; 0: 1/√key_dim
 	Rope      bool      `yaml:"rope"`                                                                            // rotate queries and keys as in attention
-	Decay     string    `yaml:"decay" words:"none|alibi|retention|head|channel"`                                 // decay of the state; alibi: ALiBi's slopes; retention: 1 − 2^(−5−h) for head h (RetNet); head, channel: computed for each head or key channel
+	Decay     string    `yaml:"decay" words:"none|alibi|geometric|retention|head|channel"`                       // decay of the state; alibi: ALiBi's slopes; geometric: 2^(−8(h+1)/heads) for head h; retention: 1 − 2^(−5−h) for head h (RetNet); head, channel: computed for each head or key channel
 	DecayForm string    `yaml:"decay_form" words:"softplus|sigmoid"`                                             // with head or channel, from the projection x, dt and a; softplus: −exp(a)·softplus(x + dt); sigmoid: decay_bound·sigmoid(exp(a)·(x + dt))
 	Bound     float64   `yaml:"decay_bound"`                                                                     // with sigmoid: the strongest decay, negative
-	ByLayer   bool      `yaml:"decay_by_layer"`                                                                  // with alibi: the slopes of layer i of N are multiplied by 1 − (i − decay_first_layer)/(N − 1) + 1e-5 (Lightning Attention)
+	ByLayer   bool      `yaml:"decay_by_layer"`                                                                  // with alibi, geometric: the slopes of layer i of N are multiplied by 1 − (i − decay_first_layer)/(N − 1) + 1e-5 (Lightning Attention)
 	First     int       `yaml:"decay_first_layer"`                                                               // with decay_by_layer
 	DeltaRule bool      `yaml:"delta_rule"`                                                                      // a token replaces what the state holds for its key (DeltaNet)
 	BetaScale float64   `yaml:"beta_scale"`                                                                      // factor on the sigmoid of beta, the strength of writing; 2 allows negative eigenvalues
@@ -59,6 +59,12 @@ type SSD struct {
 type SharedBlock struct {
 	Pattern []string `yaml:"pattern" words:"none|block"` // layers with a shared block, repeated
 	Blocks  int      `yaml:"blocks"`                     // number of blocks, which these layers use in turn
+}
+
+// A TimeMix describes the layers with RWKV-7's time mixing (Peng et al. 2025).
+type TimeMix struct {
+	HeadDim int     `yaml:"head_dim"` // channels of a head
+	NormEps float64 `yaml:"norm_eps"` // ε of the norm on the heads' outputs; 0: head_dim · norm_eps
 }
 
 // A RGLRU describes the layers with a real-gated linear recurrent unit (De et al. 2024).

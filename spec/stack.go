@@ -68,6 +68,9 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		return !m.hasExperts(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
 		return m.hasExperts(layer)
+	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
+		_, ok := m.tensors[layerName(form, layer)]
+		return !ok && layer == 0
 	case slices.Contains(m.Net.UnevenTensors, name):
 		_, ok := m.tensors[layerName(form, layer)]
 		return !ok
@@ -96,6 +99,9 @@ func (m *Model) findRenamed() {
 // kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
 	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	if m.Net.mixes(layer, "time_mix") {
+		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
+	}
 	if m.Net.sharedAt(layer) {
 		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own
 	}
