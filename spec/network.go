@@ -173,7 +173,7 @@ func newNetwork() Network {
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
 		AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
-		SSD:            SSD{Groups: 1, InScale: 1, Norm: newGatedNorm()},
+		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
