@@ -17,16 +17,24 @@ type moduleValue struct {
 }
 
 // TestCoverage checks that every value of every module occurs in a model that
-// TestFamilies compares with transformers, or in a variant of TestVariants.
+// TestFamilies compares with transformers, in one of TestCombinations, or in a variant of
+// TestVariants.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/families/*/expected.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no models: %v", err)
 	}
+	combined, err := filepath.Glob("testdata/combinations/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i] = filepath.Dir(files[i])
+	}
 	var models []*Model
-	for _, file := range files {
-		s, err := Load(filepath.Dir(file), Options{Quant: "f32"})
+	for _, file := range append(files, combined...) {
+		s, err := Load(file, Options{Quant: "f32"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +50,7 @@ func TestCoverage(t *testing.T) {
 		models = append(models, m)
 	}
 	for _, v := range append(wordValues(), otherValues...) {
-		if sharedActivation.MatchString(v.name) || pendingValues.MatchString(v.name) {
+		if sharedActivation.MatchString(v.name) {
 			continue
 		}
 		if !inVariants(v.name) && !slices.ContainsFunc(models, v.in) {
@@ -53,9 +61,6 @@ func TestCoverage(t *testing.T) {
 
 // sharedActivation matches activations of mixers, which use the ops of activation_function.
 var sharedActivation = regexp.MustCompile(`^[a-z0-9_]+\.activation=[a-z]`)
-
-// pendingValues are the values whose reference models follow.
-var pendingValues = regexp.MustCompile(`^(linear_attention\.(qk_norm=rms|decay=retention|norm)|ssd\.norm)`)
 
 // wordValues returns the words of network_structure's keys, from their tags.
 func wordValues() []moduleValue {

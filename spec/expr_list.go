@@ -16,6 +16,7 @@ import (
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
 //	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
 //	layers_below(n, yes, no)     yes for the first n layers
+//	                             yes and no may be lists with an entry for each layer
 //	count(x)                     number of entries of a list or letters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
 	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow,
@@ -109,9 +110,16 @@ func perLayer(args []any, config map[string]any, yes func(layer int) bool) (any,
 	}
 	out := make([]any, int(layers))
 	for i := range out {
-		if out[i] = args[2]; yes(i) {
-			out[i] = args[1]
+		x := args[2]
+		if yes(i) {
+			x = args[1]
 		}
+		if list, ok := x.([]any); ok { // of a list, the layer's entry
+			if x = nil; i < len(list) {
+				x = list[i]
+			}
+		}
+		out[i] = x
 	}
 	return out, nil
 }

@@ -96,13 +96,15 @@ type lowerer struct {
 	err     error           // the first error
 
 	// The stack and graph being written.
-	s       *stack
-	Hyper   Hyper // of the stack
-	windows []int
-	kv      string // KV cache of self-attention
-	at      int    // first layer of the run being written
-	t       *text
-	cs      map[string]string // rope tables by kind
+	s                   *stack
+	Hyper               Hyper // of the stack
+	windows             []int
+	kv                  string // KV cache of self-attention
+	embedded            string // token embeddings
+	values, firstValues string // values of the layer being written, and of the first layer
+	at                  int    // first layer of the run being written
+	t                   *text
+	cs                  map[string]string // rope tables by kind
 }
 
 // enter makes s the current stack.
@@ -131,7 +133,8 @@ func (l *lowerer) fail(format string, args ...any) {
 func (l *lowerer) decode() {
 	l.inputs("ids", "pos", "out_rows")
 	l.ropeTables()
-	x := l.layers("xn", l.embedding())
+	l.embedded = l.embedding()
+	x := l.layers("xn", l.embedded)
 	logits, hidden := l.head(x)
 	if !l.crosses() {
 		l.yield(map[string]string{"logits": logits, "hidden": hidden}, "logits", "hidden")
@@ -172,7 +175,7 @@ func (l *lowerer) graph(name string) {
 func (l *lowerer) attentionWindows() []int {
 	var out []int
 	for i, w := range l.windows {
-		if l.Net.attends(i) {
+		if l.Net.caches(i) {
 			out = append(out, w)
 		}
 	}

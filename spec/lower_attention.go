@@ -34,7 +34,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 // attend writes the token's row of the KV cache, attention on the cache, the gate on
 // its output (logits; "" if there is none) and the output projection.
 func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
-	kv := l.perLayer(l.kv, l.Net.attends)
+	kv := l.perLayer(l.kv, l.Net.caches)
 	l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
 	args := []string{qkv[0], kv}
 	a := l.attentionAttrs(run)

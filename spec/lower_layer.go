@@ -52,13 +52,7 @@ func (l *lowerer) attnScale(layer int) float64 {
 func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
 		l.at = run.lo
-		result, carry := l.t.fresh(hint), l.t.fresh("x")
-		l.t.line("%s = repeat %d..%d (%s = %s) {", result, run.lo, run.hi, carry, x)
-		l.t.indent++
-		l.t.line("yield %s", l.layer(carry, run))
-		l.t.indent--
-		l.t.line("}")
-		x = result
+		x = l.repeat(hint, x, run, func(x string) string { return l.layer(x, run) })
 	}
 	l.at = 0
 	return x
@@ -72,8 +66,11 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		return l.onlyFFN(x)
 	}
 	h := x
+	if n.sharedAt(run.lo) {
+		h = l.t.op("h", "add", []string{x, l.sharedBlock(x, run)}, nil)
+	}
 	if n.UseSelfAttnPreNorm {
-		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), x, n.AttnPreNormBase)
+		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, n.AttnPreNormBase)
 	}
 	a := l.mix(h, run)
 	if n.IsParallelAttn || n.MLPAttnShareInput {

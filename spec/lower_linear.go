@@ -145,6 +145,10 @@ func (l *lowerer) fixedDecay(a attrs, run layerRun, n LinearAttention) attrs {
 	switch n.Decay {
 	case "alibi":
 		slopes = alibiSlopes(n.Heads, -1)
+	case "geometric":
+		for h := range n.Heads {
+			slopes = append(slopes, -math.Exp2(-8*float64(h+1)/float64(n.Heads)))
+		}
 	case "retention":
 		for h := range n.Heads {
 			slopes = append(slopes, math.Log1p(-math.Exp2(float64(-5-h))))

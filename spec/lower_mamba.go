@@ -27,7 +27,7 @@ func (l *lowerer) selectiveScan(x string, run layerRun) string {
 	c, z := rowsCut(0, width), rowsCut(width, 2*width)
 	u, gate := l.linear("u", "scan_wx", ma+"win", x, c), l.linear("z", "scan_wz", ma+"win", x, z)
 	u, gate = l.bias("u", "scan_wx_bias", ma+"win", u, c), l.bias("z", "scan_wz_bias", ma+"win", gate, z)
-	u = l.t.op("u", "silu", []string{l.convolved("selective_scan", "u", u, []string{ma + "conv"}, nil)}, nil)
+	u = l.activationOp(l.Net.Scan.Act, l.convolved("selective_scan", "u", u, []string{ma + "conv"}, nil))
 
 	var parts []string
 	at := 0
@@ -103,7 +103,7 @@ func (l *lowerer) ssd(x string, run layerRun) string {
 	}
 	z, dt := l.scaled("z", parts[0], scales[0]), l.scaled("dt", parts[2], scales[4])
 	xbc := l.convolved("ssd", "xbc", parts[1], []string{ma + "conv"}, columnScales(scales[1:4], []int{width, bc, bc}))
-	xbc = l.t.op("xbc", "silu", []string{xbc}, nil)
+	xbc = l.activationOp(n.Act, xbc)
 	p := l.splitInto(xbc, []string{"u", "b", "c"}, []int{width, bc, bc})
 
 	dt = l.t.op("dt", "add", []string{dt, l.weight("ssd_dt", ma+"dt.bias", nil)}, nil)

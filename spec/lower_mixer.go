@@ -136,11 +136,15 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 	cols, taps := 0, 0
 	for _, std := range kernels {
 		s := l.tensors[layerName(std+".weight", l.at)].Shape
-		if len(s) < 2 || taps > 0 && s[len(s)-1] != taps || s[len(s)-1] < 2 {
-			l.fail("tensor %s.weight: shape %v, want [columns, 1, taps] with 2 taps or more, as many as the other kernels have", std, s)
+		if len(s) < 2 || taps > 0 && s[len(s)-1] != taps {
+			l.fail("tensor %s.weight: shape %v, want [columns, 1, taps] with as many taps as the other kernels have", std, s)
 			return x
 		}
 		cols, taps = cols+s[0], s[len(s)-1]
+	}
+	if taps == 1 {
+		l.fail("tensor %s.weight: a convolution with one tap is a factor for each column; want two taps or more", kernels[0])
+		return x
 	}
 	state := l.fixedState(word, "%"+word+"_conv", "x", taps-1, cols)
 	w := l.built(word+"_conv", withSuffix(kernels, ".weight"), []int{taps, cols}, factor != nil, func(src []*tensor.Transform) *tensor.Transform {

@@ -29,12 +29,14 @@ func mixerOf(word string) *mixer {
 		return shortConvMixer()
 	case "rg_lru":
 		return rgLRUMixer()
+	case "time_mix":
+		return timeMixer()
 	}
 	return nil
 }
 
 // mixerWords are the words of mixer_pattern that are not attention.
-var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru"}
+var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru", "time_mix"}
 
 func noScales(*Network) (output, residual float64) { return 0, 0 }
 
@@ -57,6 +59,9 @@ func (n *Network) mixers(layer int) []string {
 func (n *Network) attends(layer int) bool {
 	return slices.ContainsFunc(n.mixers(layer), func(word string) bool { return mixerOf(word) == nil })
 }
+
+// caches reports whether a layer has a KV cache.
+func (n *Network) caches(layer int) bool { return n.attends(layer) || n.sharedAt(layer) }
 
 // mixes reports whether a layer has the mixer of the word.
 func (n *Network) mixes(layer int, word string) bool { return slices.Contains(n.mixers(layer), word) }
@@ -133,17 +138,27 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 	if prefix == "self_attn" && !isLayerNorm(part) {
 		return !m.Net.attends(layer), !m.Net.attends(layer)
 	}
+	if prefix == "shared" {
+		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)
+	}
 	for _, word := range mixerWords {
 		if mixerOf(word).prefix == prefix {
-			return !m.Net.mixes(layer, word), true
+			missing := !m.Net.mixes(layer, word)
+			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
 		}
 	}
 	return false, false
 }
 
-// requiredMixers returns the tensors that a layer's mixers other than attention need.
+// requiredMixers returns the tensors that a layer's shared block and its mixers other
+// than attention need.
 func (m *Model) requiredMixers(layer int) []string {
 	var out []string
+	if m.Net.sharedAt(layer) {
+		for _, name := range []string{"pre_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1n3", "w2", "out"} {
+			out = append(out, layerName("dec.{i}.shared."+name+".weight", layer))
+		}
+	}
 	for _, word := range m.Net.mixers(layer) {
 		if mx := mixerOf(word); mx != nil {
 			for _, name := range mx.required {

@@ -92,17 +92,19 @@ type Network struct {
 	KeyScale    float64 `yaml:"key_scale"`                        // factor on the keys (Falcon H1)
 
 	// Token mixers.
-	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
-	ParallelMixer string          `yaml:"parallel_mixer" words:"ssd"`                                                          // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)
-	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|none"`                                              // FFN of each layer, repeated; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
-	AttnResidual  float64         `yaml:"attn_residual_scale"`                                                                 // factor on the residual that the output of attention is added to (MiniMax)
-	FFNResidual   float64         `yaml:"ffn_residual_scale"`                                                                  // factor on the residual that the output of the FFN is added to (MiniMax)
-	FFNGateScale  float64         `yaml:"ffn_gate_scale"`                                                                      // factor on the gate of the FFN, before its activation (Falcon H1)
-	StoredDecay   string          `yaml:"stored_decay" words:"log|rate"`                                                       // what a_log of linear_attention, selective_scan and ssd stores; log: A_log, where the decay's rate is −exp(A_log); rate: that rate (GGUF)
-	Linear        LinearAttention `yaml:"linear_attention"`                                                                    // layers with linear attention: Gated DeltaNet, Kimi Delta Attention, lightning attention, retention
-	Scan          Scan            `yaml:"selective_scan"`                                                                      // layers with a selective scan (Mamba)
-	SSD           SSD             `yaml:"ssd"`                                                                                 // layers with state-space duality (Mamba-2)
-	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                              // layers with a real-gated linear recurrent unit
+	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|time_mix|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
+	ParallelMixer string          `yaml:"parallel_mixer" words:"linear|selective_scan|ssd|short_conv|rg_lru"`                           // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)
+	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|none"`                                                       // FFN of each layer, repeated; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
+	AttnResidual  float64         `yaml:"attn_residual_scale"`                                                                          // factor on the residual that the output of attention is added to (MiniMax)
+	FFNResidual   float64         `yaml:"ffn_residual_scale"`                                                                           // factor on the residual that the output of the FFN is added to (MiniMax)
+	FFNGateScale  float64         `yaml:"ffn_gate_scale"`                                                                               // factor on the gate of the FFN, before its activation (Falcon H1)
+	StoredDecay   string          `yaml:"stored_decay" words:"log|rate"`                                                                // what a_log of linear_attention, selective_scan and ssd stores; log: A_log, where the decay's rate is −exp(A_log); rate: that rate (GGUF)
+	Linear        LinearAttention `yaml:"linear_attention"`                                                                             // layers with linear attention: Gated DeltaNet, Kimi Delta Attention, lightning attention, retention
+	Scan          Scan            `yaml:"selective_scan"`                                                                               // layers with a selective scan (Mamba)
+	SSD           SSD             `yaml:"ssd"`                                                                                          // layers with state-space duality (Mamba-2)
+	SharedBlock   SharedBlock     `yaml:"shared_block"`                                                                                 // transformer block that several layers share, in front of their token mixers
+	TimeMix       TimeMix         `yaml:"time_mix"`                                                                                     // layers with RWKV-7's time mixing
+	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                                       // layers with a real-gated linear recurrent unit
 
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
 	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
@@ -171,7 +173,7 @@ func newNetwork() Network {
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
 		AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
-		SSD:            SSD{Groups: 1, InScale: 1, Norm: newGatedNorm()},
+		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}

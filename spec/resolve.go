@@ -118,8 +118,8 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if renamed {
 			t.Pattern = name
 		}
-		if m.sharesLayers(rule, i) {
-			if err := m.shareLayers(rule, i, j, t); err != nil {
+		if share := m.sharing(rule, i); share != nil {
+			if err := share(rule, i, j, t); err != nil {
 				return nil, err
 			}
 			continue

@@ -40,7 +40,7 @@ func (m *Model) layerWindows(layers int) []int {
 		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
 			continue
 		}
-		if slices.Contains(n.MixerPattern, "sliding") && !n.mixes(i, "sliding") || !n.attends(i) {
+		if slices.Contains(n.MixerPattern, "sliding") && !n.mixes(i, "sliding") || !n.caches(i) {
 			continue
 		}
 		if n.FullAttnStep > 0 && i%n.FullAttnStep == 0 {
@@ -68,6 +68,9 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		return !m.hasExperts(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
 		return m.hasExperts(layer)
+	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
+		_, ok := m.tensors[layerName(form, layer)]
+		return !ok && layer == 0
 	case slices.Contains(m.Net.UnevenTensors, name):
 		_, ok := m.tensors[layerName(form, layer)]
 		return !ok
@@ -96,6 +99,12 @@ func (m *Model) findRenamed() {
 // kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
 	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	if m.Net.mixes(layer, "time_mix") {
+		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
+	}
+	if m.Net.sharedAt(layer) {
+		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own
+	}
 	for _, form := range m.renamed {
 		kind += " " + m.tensors[layerName(form, layer)].Pattern
 	}
