@@ -83,7 +83,8 @@ func (c *Crowd) ids() (list []engine.ID) {
 // add adds a query with a prompt of a shared and an own part.
 func (c *Crowd) add() {
 	base := c.bases[c.r.IntN(len(c.bases))]
-	p := slices.Concat(base[:c.r.IntN(len(base)+1)], c.tokens(1+c.r.IntN(40)))
+	base = base[:c.r.IntN(len(base)+1)]
+	p := slices.Concat(base, c.tokens(1+c.r.IntN(min(40, c.Engine.Options().Context-len(base)-1))))
 	id, err := c.Engine.AddQuery(engine.Query{Tokens: p, Last: c.r.IntN(4), PrefixScope: fmt.Sprint(c.r.IntN(8) / 7)})
 	if errors.Is(err, engine.ErrBusy) {
 		return
