@@ -29,6 +29,7 @@ func (e *Engine) Propose(id ID, t speculate.Tree) error {
 	t = t.Cut(min(e.opt.Context-len(s.tokens), e.opt.Draft))
 	s.draft = speculate.Tree{Tokens: append(s.draft.Tokens[:0], t.Tokens...), Parent: append(s.draft.Parent[:0], t.Parent...)}
 	s.drafted = 0
+	e.trimCells(s)
 	return nil
 }
 
@@ -51,6 +52,9 @@ func (e *Engine) Accept(id ID, path []int) error {
 	for i, n := range path {
 		if n != i {
 			e.ctx.MoveRow(device.RowOf(s.pages, s.done+i), device.RowOf(s.pages, s.done+n))
+			if e.celled {
+				e.ctx.MoveInCells(device.CellRowOf(s.cells, s.cellFrom, s.done+i), device.CellRowOf(s.cells, s.cellFrom, s.done+n))
+			}
 		}
 		s.tokens = append(s.tokens, s.draft.Tokens[n])
 	}
@@ -62,13 +66,15 @@ func (e *Engine) Accept(id ID, path []int) error {
 	return nil
 }
 
-// dropDraft discards a sequence's draft and frees the pages that only its nodes used.
+// dropDraft discards a sequence's draft and frees the pages and cells that only its nodes
+// used.
 func (e *Engine) dropDraft(s *sequence) {
 	s.draft, s.drafted = s.draft.Cut(0), 0
 	if n := pagesFor(max(len(s.tokens), s.done+1)); len(s.pages) > n {
 		e.pages.free(s.pages[n:])
 		s.pages = s.pages[:n]
 	}
+	e.settleCells(s)
 }
 
 // addDraft writes the nodes of a sequence's draft after its other tokens of the step;
@@ -188,7 +194,8 @@ func (r Result) Draft(d speculate.Drafter, path []int, tokens, history []int32, 
 
 // Rewind removes a sequence's tokens from index n on; n is at least 1. The sequence
 // must not share the pages that it will write again, so Rewind cannot be combined with
-// Fork or Options.Prefix.
+// Fork or Options.Prefix. In a model with fixed-size states, the next step computes the
+// sequence again if the states before token n are not kept; see Options.Rewind.
 func (e *Engine) Rewind(id ID, n int) error {
 	s := e.find(id)
 	if s == nil || n < 1 || n > len(s.tokens) {
@@ -200,6 +207,9 @@ func (e *Engine) Rewind(id ID, n int) error {
 		}
 	}
 	s.tokens, s.done, s.outFrom = s.tokens[:n], min(s.done, n), min(s.outFrom, n)
+	if e.celled && s.done > 0 && (s.done-1)/cellRows < s.cellFrom {
+		e.drop(s)
+	}
 	e.dropDraft(s)
 	return nil
 }

@@ -62,6 +62,8 @@ type Options struct {
 	Brief   time.Duration
 	Context int  // maximum rows of a sequence, and of its source; 0: the model's
 	Pages   int  // KV cache pages; 0: enough for MaxSeqs full contexts
+	Cells   int  // cells of fixed-size states; 0: enough for MaxSeqs sequences, and some for the prefix cache
+	Rewind  int  // tokens that Rewind removes from a model with fixed-size states without computing the others again
 	Pin     bool // pin threads to cores; use it only if nothing else runs on the machine
 
 	Populate bool          // fault in KV cache pages ahead of use, concurrently with steps
@@ -81,8 +83,10 @@ type Engine struct {
 	ctx    device.Context
 	step   *device.Step // arrays for encoding sources; they belong to the pipeline's first step
 	heads  heads
-	pages  pageList
-	seqs   []*sequence // live, oldest first
+	pages  pool[prefixKey]
+	cells  pool[uint64] // keys are the numbers of the pages that end with a cell
+	celled bool         // the model has fixed-size states
+	seqs   []*sequence  // live, oldest first
 
 	suspended []*sequence // live, but in no step; in order of suspension
 
@@ -109,13 +113,18 @@ func Open(m Model, opt Options) (*Engine, error) {
 		return nil, err
 	}
 	opt = e.opt
-	e.pages = newPageList(opt.Pages)
+	e.pages = newPool[prefixKey](opt.Pages)
+	e.cells = newPool[uint64](opt.Cells)
+	if e.celled {
+		e.pages.cache.evicted = e.cells.forget
+	}
 	var cpus []int
 	if opt.Pin {
 		cpus = cpu.Pins(opt.Threads)
 	}
 	cfg := opt.shapes()
-	cfg.CPUs, cfg.Weights, cfg.PageBytes, cfg.Populate, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, pageBytes(m.Manifest), opt.Populate, m.Dispatch, outputs
+	cfg.CPUs, cfg.Weights, cfg.Populate, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, opt.Populate, m.Dispatch, outputs
+	cfg.PageBytes, cfg.CellBytes = m.Manifest.PageBytes(), m.Manifest.CellBytes()
 	if e.ctx, err = m.Device.Start(cfg); err != nil {
 		return nil, err
 	}
@@ -144,11 +153,12 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	if h := e.findHeads(m.Manifest); h != nil {
 		graphs = append(graphs, *h)
 	}
+	opt.Prefix = opt.Prefix && !e.whole && e.source < 0 // KV cache rows of a decoder depend on the source too
+	e.celled = len(m.Manifest.CellBytes()) > 0
 	if err := opt.fill(m.Manifest, e.whole, e.source >= 0); err != nil {
 		return nil, nil, err
 	}
 	outputs, err := opt.arrays(graphs)
-	opt.Prefix = opt.Prefix && !e.whole && e.source < 0 // KV cache rows of a decoder depend on the source too
 	e.opt = opt
 	return e, outputs, err
 }
@@ -198,16 +208,6 @@ func findGraph(m *manifest.Manifest, name string) (int, error) {
 	return 0, fmt.Errorf("the model has no graph %q; it has:%s", name, names)
 }
 
-// pageBytes lists the page size of every layer of every KV cache state, in bytes.
-func pageBytes(m *manifest.Manifest) (list []int64) {
-	for _, s := range m.States {
-		for range s.Count {
-			list = append(list, s.PageBytes)
-		}
-	}
-	return list
-}
-
 // fill replaces zero values by defaults and validates the options.
 func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 	if o.Context == 0 {
@@ -243,18 +243,43 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 			o.Pages *= 2
 		}
 	}
+	if err := o.fillCells(len(m.CellBytes()) > 0); err != nil {
+		return err
+	}
 	if o.Context < 1 || o.Threads < 1 || o.Pages < 1 {
 		return fmt.Errorf("context %d, threads %d and pages %d must be positive", o.Context, o.Threads, o.Pages)
 	}
 	return nil
 }
 
+// fillCells sets and validates the number of cells.
+func (o *Options) fillCells(celled bool) error {
+	if !celled {
+		o.Cells = 0
+		return nil
+	}
+	if o.Cells == 0 {
+		o.Cells = o.needCells()
+		if o.Prefix {
+			o.Cells += o.cachedCells()
+		}
+	}
+	if o.Cells < o.minCells() {
+		return fmt.Errorf("%d cells of fixed-size states: a sequence needs %d", o.Cells, o.minCells())
+	}
+	return nil
+}
+
 // shapes returns the device configuration that follows from the options.
 func (o *Options) shapes() *device.Config {
-	return &device.Config{
+	cfg := &device.Config{
 		Threads: o.Threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
-		MaskWords: (o.Draft + 64) / 64, MaxPages: o.MaxSeqs * pagesFor(o.Context),
+		MaskWords: (o.Draft + 64) / 64, MaxPages: o.MaxSeqs * pagesFor(o.Context), Cells: o.Cells,
 	}
+	if o.Cells > 0 {
+		cfg.MaxCells, cfg.MaxPages = o.stepCells(), max(cfg.MaxPages, pagesFor(o.MaxTokens)) // see blank
+	}
+	return cfg
 }
 
 // arrays returns the size of each output array: the maximum over the graphs.

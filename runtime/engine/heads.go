@@ -112,6 +112,17 @@ func blank(c *device.Step, rows int) {
 	}
 	c.First[0], c.First[1], c.Past[0] = 0, int32(rows), 0
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
+	if c.CellAt == nil {
+		return
+	}
+	// A model with fixed-size states accepts only consecutive rows.
+	for i := range rows {
+		c.Slot[i] = int32(i)
+	}
+	c.PageAt[1] = int32(pagesFor(rows))
+	clear(c.Page[:c.PageAt[1]])
+	w := stepWriter{step: c}
+	w.cellList(0, nil, rows)
 }
 
 func (e *Engine) timeHeads(c *device.Step, rows, n int) error {

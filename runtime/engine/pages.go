@@ -9,68 +9,80 @@ const pageRows = device.PageRows
 // pagesFor returns the number of KV cache pages that hold the given number of rows.
 func pagesFor(rows int) int { return (rows + pageRows - 1) / pageRows }
 
-// A pageList tracks which KV cache pages are free, and how many sequences share each of
-// the others. Full pages never change, so forks and equal prefixes share them. The most
-// recently freed page is allocated first, while it is still in the CPU's caches. Full
-// pages of the prefix cache are evicted last, in LRU order.
-type pageList struct {
+// A pool tracks which of a number of blocks are free, and how many sequences share each
+// of the others. Blocks are KV cache pages, or cells of fixed-size states. Full blocks
+// never change, so forks and equal prefixes share them. The most recently freed block is
+// allocated first, while it is still in the CPU's caches. Full blocks of the prefix
+// cache are evicted last, in LRU order.
+type pool[K comparable] struct {
 	idle  []int32
 	refs  []int32
-	cache prefixCache
-	last  int32 // the highest page that was ever in use
+	cache prefixCache[K]
+	last  int32 // the highest block that was ever in use
 }
 
-func newPageList(n int) pageList {
+func newPool[K comparable](n int) pool[K] {
 	idle := make([]int32, n)
 	for i := range idle {
-		idle[i] = int32(n - 1 - i) // page 0 first, so that memory is touched from its start
+		idle[i] = int32(n - 1 - i) // block 0 first, so that memory is touched from its start
 	}
-	return pageList{idle: idle, refs: make([]int32, n), cache: newPrefixCache(n)}
+	return pool[K]{idle: idle, refs: make([]int32, n), cache: newPrefixCache[K](n)}
 }
 
-// unused returns the number of pages that no sequence uses, cached ones included.
-func (p *pageList) unused() int { return len(p.idle) + p.cache.idle }
+// unused returns the number of blocks that no sequence uses, cached ones included.
+func (p *pool[K]) unused() int { return len(p.idle) + p.cache.idle }
 
-// take appends n free pages to list; it returns false if there are not enough.
-func (p *pageList) take(list []int32, n int) ([]int32, bool) {
+// take appends n free blocks to list; it returns false if there are not enough.
+func (p *pool[K]) take(list []int32, n int) ([]int32, bool) {
 	if n > p.unused() {
 		return list, false
 	}
 	for range max(n, 0) {
-		var page int32
+		var block int32
 		if last := len(p.idle) - 1; last >= 0 {
-			page, p.idle = p.idle[last], p.idle[:last]
+			block, p.idle = p.idle[last], p.idle[:last]
 		} else {
-			page = p.cache.evict()
+			block = p.cache.evict()
 		}
-		p.refs[page] = 1
-		p.last = max(p.last, page)
-		list = append(list, page)
+		p.refs[block] = 1
+		p.last = max(p.last, block)
+		list = append(list, block)
 	}
 	return list, true
 }
 
-// share appends pages to list that other sequences use or the prefix cache holds.
-func (p *pageList) share(list, pages []int32) []int32 {
-	for _, page := range pages {
-		if p.refs[page] == 0 {
-			p.cache.reuse(page)
+// share appends blocks to list that other sequences use or the prefix cache holds.
+func (p *pool[K]) share(list, blocks []int32) []int32 {
+	for _, block := range blocks {
+		if p.refs[block] == 0 {
+			p.cache.reuse(block)
 		}
-		p.refs[page]++
+		p.refs[block]++
 	}
-	return append(list, pages...)
+	return append(list, blocks...)
 }
 
-// free releases one reference to each page. It starts at the end of the list, so that
-// the end of a cached prefix is evicted before its start.
-func (p *pageList) free(list []int32) {
+// free releases one reference to each block; it skips those below 0. It starts at the
+// end of the list, so that the end of a cached prefix is evicted before its start.
+func (p *pool[K]) free(list []int32) {
 	for i := len(list) - 1; i >= 0; i-- {
-		page := list[i]
-		if p.refs[page]--; p.refs[page] > 0 {
+		block := list[i]
+		if block < 0 {
 			continue
 		}
-		if !p.cache.release(page) {
-			p.idle = append(p.idle, page)
+		if p.refs[block]--; p.refs[block] > 0 {
+			continue
 		}
+		if !p.cache.release(block) {
+			p.idle = append(p.idle, block)
+		}
+	}
+}
+
+// forget removes the block with a key from the prefix cache, unless a sequence uses it.
+func (p *pool[K]) forget(key K) {
+	if block, ok := p.cache.find[key]; ok && p.refs[block] == 0 {
+		p.cache.remove(block)
+		p.idle = append(p.idle, block)
 	}
 }

@@ -133,10 +133,12 @@ func (e *Engine) waitOldest() (*inFlightStep, error) {
 		p.seq.inFlight = false
 		if p.seq.removed {
 			e.pages.free(p.seq.pages)
+			e.dropCells(p.seq)
 			p.seq.pages = nil
 		}
 	}
 	if err != nil {
+		e.discard(f)
 		return nil, err
 	}
 	e.times.Measure(f.step.Tokens, now.Sub(f.start))
@@ -151,8 +153,17 @@ func (e *Engine) Drain() { e.drain() }
 // the rows again.
 func (e *Engine) drain() {
 	for len(e.pipe.inFlight) > 0 {
-		e.waitOldest() // the caller has an error already, or needs none
+		if f, err := e.waitOldest(); err == nil { // the caller has an error already, or needs none
+			e.discard(f)
+		}
 		e.recycle()
+	}
+}
+
+// discard frees the cells that the sequences of a step took for it.
+func (e *Engine) discard(f *inFlightStep) {
+	for _, p := range f.parts {
+		e.trimCells(p.seq)
 	}
 }
 

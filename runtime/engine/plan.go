@@ -21,8 +21,8 @@ type part struct {
 	drafted int // nodes of its draft, after these tokens; each produces an output row
 }
 
-// plan executes the policy's decision and allocates pages for the next step's tokens.
-// If nothing can be computed for lack of pages, it preempts sequences.
+// plan executes the policy's decision and allocates pages and cells for the next step's
+// tokens. If nothing can be computed for lack of them, it preempts sequences.
 func (e *Engine) plan() ([]part, error) {
 	e.makeRoom()
 	for {
@@ -43,7 +43,7 @@ func (e *Engine) plan() ([]part, error) {
 			return nil, nil
 		}
 		if !e.preempt(short) {
-			return nil, fmt.Errorf("bug: none of %d sequences can continue with %d KV cache pages", len(e.seqs), e.opt.Pages)
+			return nil, fmt.Errorf("bug: none of %d sequences can continue with %d KV cache pages and %d cells", len(e.seqs), e.opt.Pages, e.opt.Cells)
 		}
 		if encode {
 			if err := e.encode(); err != nil {
@@ -63,7 +63,8 @@ func (e *Engine) gather() {
 			Decoding: s.decoding, Blocked: s.inFlight || !s.source.ready(), Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
 		}
 		if !r.Blocked {
-			r.Cached, r.CachedPages = e.cachedPrefix(s)
+			hit := e.cachedPrefix(s)
+			r.Cached, r.CachedPages, r.CachedCells = hit.rows, hit.pages, hit.cells
 		}
 		e.input.Requests = append(e.input.Requests, r)
 	}
@@ -72,10 +73,13 @@ func (e *Engine) gather() {
 		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxOutRows, Requests: (len(e.seqs) + stages - 1) / stages, // leave as many for each of the other stages
 		Pages: e.pages.unused(), PageRows: pageRows, Whole: e.whole,
 	}
+	if e.celled {
+		e.input.Limits.Cells, e.input.Limits.CellRows = e.cells.unused(), cellRows
+	}
 	e.input.Objective.StepTime = e.opt.StepTime
 }
 
-// admitParts allocates the pages of the batch's sequences. It takes those of the prefix
+// admitParts allocates the pages and cells of the batch's sequences. It takes those of the prefix
 // cache first, so that none of them is evicted for another sequence.
 func (e *Engine) admitParts() ([]part, error) {
 	e.parts = e.parts[:0]
@@ -90,11 +94,17 @@ func (e *Engine) admitParts() ([]part, error) {
 		if s.pages, ok = e.pages.take(s.pages, p.Pages-len(s.pages)); !ok {
 			return nil, fmt.Errorf("bug: a step needs more than the %d KV cache pages", e.opt.Pages)
 		}
+		if !e.takeCells(s, p.Tokens, p.Draft) {
+			return nil, fmt.Errorf("bug: a step needs more than the %d cells of fixed-size states", e.opt.Cells)
+		}
+	}
+	for _, p := range e.parts {
+		e.takeCached(p.seq, p.n)
 	}
 	return e.parts, nil
 }
 
-// preempt frees the pages of the policy's victim, which are computed again later with
+// preempt frees the pages and cells of the policy's victim, which are computed again later with
 // the same results. If only sources hold pages, it frees those of the youngest source.
 // It returns false if there is nothing to free.
 func (e *Engine) preempt(needy *sequence) bool {
@@ -118,9 +128,10 @@ func (e *Engine) preempt(needy *sequence) bool {
 	return false
 }
 
-// drop frees a sequence's pages and discards its draft.
+// drop frees a sequence's pages and cells and discards its draft.
 func (e *Engine) drop(s *sequence) {
 	e.pages.free(s.pages)
+	e.dropCells(s)
 	s.pages, s.done, s.prefix = s.pages[:0], 0, 0
 	s.draft, s.drafted = s.draft.Cut(0), 0
 }
@@ -146,6 +157,7 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 		if e.source >= 0 {
 			w.source(s.source)
 		}
+		w.cellList(s.cellFrom, s.cells, s.done+p.n+p.drafted)
 		w.add(s.tokens[s.done:s.done+p.n], s.types, s.done, s.pages)
 		if p.drafted > 0 {
 			w.addDraft(s.draft.Cut(p.drafted), s.done+p.n)
@@ -166,12 +178,13 @@ func (e *Engine) leaves(o manifest.Output) bool {
 	return o.Rows == "out_rows" && (o.Name == "logits" || o.Name == "hidden" && e.heads.output > 0 && !e.heads.chained)
 }
 
-// A stepWriter fills the arrays of a step, one sequence after another. Output rows and
-// source of a sequence are written before its tokens.
+// A stepWriter fills the arrays of a step, one sequence after another. Output rows,
+// source and cells of a sequence are written before its tokens.
 type stepWriter struct {
 	step                  *device.Step
 	seqs, tokens, outRows int
 	pages, sourcePages    int
+	cells                 int
 	masked                bool  // a sequence has a draft that is not a path
 	topK                  int32 // Query.TopK of the sequence added next
 }
@@ -188,6 +201,22 @@ func (w *stepWriter) source(x *source) {
 	w.sourcePages += copy(w.step.XPage[w.sourcePages:], x.pages)
 	w.step.XPageAt[w.seqs+1] = int32(w.sourcePages)
 	w.step.XRows[w.seqs] = int32(len(x.tokens))
+}
+
+// cellList sets the cells of the sequence added next, from a given one on; with the step's
+// tokens it has the given number of rows. Cells after those in the list are not kept.
+func (w *stepWriter) cellList(from int, cells []int32, rows int) {
+	c := w.step
+	if c.CellAt == nil {
+		return
+	}
+	c.CellAt[w.seqs], c.CellFrom[w.seqs] = int32(w.cells), int32(from)
+	w.cells += copy(c.Cell[w.cells:], cells)
+	for i := from + len(cells); i <= (rows-1)/cellRows; i++ {
+		c.Cell[w.cells] = -1
+		w.cells++
+	}
+	c.CellAt[w.seqs+1] = int32(w.cells)
 }
 
 // add appends tokens of a sequence; the first one has KV cache row past.
@@ -214,6 +243,7 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 	for q, p := range f.parts {
 		s := p.seq
 		if s.removed || s.suspended {
+			e.trimCells(s)
 			token += p.n + p.drafted
 			row += p.outRows + p.drafted
 			continue
@@ -223,6 +253,11 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 		s.last = e.stats.Steps
 		e.cachePages(s, from)
 		s.draft, s.drafted = s.draft.Cut(p.drafted), p.drafted
+		s.started = (s.done + p.drafted - 1) / cellRows
+		if !s.draft.Linear() {
+			s.started = from / cellRows // the starts of later cells depend on the accepted path
+		}
+		e.settleCells(s)
 		e.stats.Drafted += int64(p.drafted)
 		e.results = append(e.results, Result{
 			ID: s.id, First: s.done - p.outRows, Rows: p.outRows, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,

@@ -16,79 +16,88 @@ type prefixKey struct {
 	tokens [pageRows]int32
 }
 
-// A cachedPage has a number that stands for all tokens up to its end. Numbers are not
+// A cachedBlock has a number that stands for all tokens up to its end. Numbers are not
 // reused, so pages that followed an evicted page are never found.
-type cachedPage struct {
-	key    prefixKey
-	number uint64 // 0: the page is not cached
-	older  int32  // neighbor in the list of unused pages; -1: none
+type cachedBlock[K comparable] struct {
+	key    K
+	number uint64 // 0: the block is not cached
+	older  int32  // neighbor in the list of unused blocks; -1: none
 	newer  int32
 }
 
-// A prefixCache finds full pages by their contents. Unused ones form a list in LRU
-// order.
-type prefixCache struct {
-	pages  []cachedPage
-	find   map[prefixKey]int32 // page
-	last   uint64              // the highest number assigned
-	idle   int                 // cached pages that no sequence uses
-	oldest int32               // unused page; -1: none
-	newest int32
+// A prefixCache finds full blocks by their contents: pages by prefixKey, cells by the
+// number of the page that ends where they end. Unused blocks form a list in LRU order.
+type prefixCache[K comparable] struct {
+	blocks  []cachedBlock[K]
+	find    map[K]int32 // block
+	last    uint64      // the highest number assigned
+	idle    int         // cached blocks that no sequence uses
+	oldest  int32       // unused block; -1: none
+	newest  int32
+	evicted func(number uint64) // called for each block that is evicted; nil: not called
 }
 
-func newPrefixCache(n int) prefixCache {
-	return prefixCache{pages: make([]cachedPage, n), find: map[prefixKey]int32{}, oldest: -1, newest: -1}
+func newPrefixCache[K comparable](n int) prefixCache[K] {
+	return prefixCache[K]{blocks: make([]cachedBlock[K], n), find: map[K]int32{}, oldest: -1, newest: -1}
 }
 
-// add caches a page that has just become full and returns its number.
-func (p *prefixCache) add(page int32, key prefixKey) uint64 {
+// add caches a block that has just become full and returns its number.
+func (p *prefixCache[K]) add(block int32, key K) uint64 {
 	p.last++
-	p.pages[page] = cachedPage{key: key, number: p.last}
-	p.find[key] = page
+	p.blocks[block] = cachedBlock[K]{key: key, number: p.last}
+	p.find[key] = block
 	return p.last
 }
 
-// release marks a cached page as unused, so that it may be evicted. It returns false if
-// the page is not cached.
-func (p *prefixCache) release(page int32) bool {
-	r := &p.pages[page]
+// release marks a cached block as unused, so that it may be evicted. It returns false if
+// the block is not cached.
+func (p *prefixCache[K]) release(block int32) bool {
+	r := &p.blocks[block]
 	if r.number == 0 {
 		return false
 	}
 	r.older, r.newer = p.newest, -1
 	if p.newest >= 0 {
-		p.pages[p.newest].newer = page
+		p.blocks[p.newest].newer = block
 	} else {
-		p.oldest = page
+		p.oldest = block
 	}
-	p.newest = page
+	p.newest = block
 	p.idle++
 	return true
 }
 
-// reuse takes an unused page out of the LRU list, because a sequence uses it again.
-func (p *prefixCache) reuse(page int32) {
-	r := &p.pages[page]
+// reuse takes an unused block out of the LRU list, because a sequence uses it again.
+func (p *prefixCache[K]) reuse(block int32) {
+	r := &p.blocks[block]
 	if r.older >= 0 {
-		p.pages[r.older].newer = r.newer
+		p.blocks[r.older].newer = r.newer
 	} else {
 		p.oldest = r.newer
 	}
 	if r.newer >= 0 {
-		p.pages[r.newer].older = r.older
+		p.blocks[r.newer].older = r.older
 	} else {
 		p.newest = r.older
 	}
 	p.idle--
 }
 
-// evict drops the least recently used page and returns it.
-func (p *prefixCache) evict() int32 {
-	page := p.oldest
-	p.reuse(page)
-	delete(p.find, p.pages[page].key)
-	p.pages[page].number = 0
-	return page
+// remove drops an unused block.
+func (p *prefixCache[K]) remove(block int32) {
+	p.reuse(block)
+	delete(p.find, p.blocks[block].key)
+	p.blocks[block].number = 0
+}
+
+// evict drops the least recently used block and returns it.
+func (p *prefixCache[K]) evict() int32 {
+	block, number := p.oldest, p.blocks[p.oldest].number
+	p.remove(block)
+	if p.evicted != nil {
+		p.evicted(number)
+	}
+	return block
 }
 
 // key returns the key of page i of a sequence; before is the number of the page before
@@ -101,37 +110,62 @@ func (s *sequence) key(i int, before uint64) (k prefixKey) {
 	return k
 }
 
-// cachedPrefix returns how many rows, up to the first output row, the prefix cache
-// holds for a sequence that has computed nothing, and how many of their pages are
-// otherwise unused.
-func (e *Engine) cachedPrefix(s *sequence) (rows, unused int) {
+// A prefixHit is what the prefix cache holds for a sequence that has computed nothing.
+type prefixHit struct {
+	rows    int   // rows that the sequence can reuse
+	pages   int   // pages of these rows that are otherwise unused
+	cells   int   // the same for cells
+	cell    int32 // the cell that ends with these rows
+	matched int   // rows of all cached pages, from the first on; with cells, perhaps more than rows
+}
+
+// cachedPrefix returns what the prefix cache holds for a sequence up to its first output
+// row.
+func (e *Engine) cachedPrefix(s *sequence) (hit prefixHit) {
 	if !e.opt.Prefix || s.done > 0 || len(s.pages) > 0 {
-		return 0, 0
+		return hit
 	}
-	for before := s.prefix; rows+pageRows <= min(s.outFrom, len(s.tokens)-1); rows += pageRows {
-		page, ok := e.pages.cache.find[s.key(rows/pageRows, before)]
+	unused := 0
+	for before := s.prefix; hit.matched+pageRows <= min(s.outFrom, len(s.tokens)-1); {
+		page, ok := e.pages.cache.find[s.key(hit.matched/pageRows, before)]
 		if !ok {
 			break
 		}
-		before = e.pages.cache.pages[page].number
+		hit.matched += pageRows
+		before = e.pages.cache.blocks[page].number
 		if e.pages.refs[page] == 0 {
 			unused++
 		}
+		if !e.celled {
+			hit.rows, hit.pages = hit.matched, unused
+		} else if cell, ok := e.cells.cache.find[before]; ok {
+			hit.rows, hit.pages, hit.cell, hit.cells = hit.matched, unused, cell, 0
+			if e.cells.refs[cell] == 0 {
+				hit.cells = 1
+			}
+		}
 	}
-	return rows, unused
+	return hit
 }
 
-// reuse assigns the pages that cachedPrefix finds to a sequence that has computed
-// nothing.
+// reuse assigns the pages and the cell that cachedPrefix finds to a sequence that has
+// computed nothing.
 func (e *Engine) reuse(s *sequence) {
-	rows, _ := e.cachedPrefix(s)
-	for i := range rows / pageRows {
+	if !e.opt.Prefix || s.done > 0 || len(s.pages) > 0 {
+		return
+	}
+	hit := e.cachedPrefix(s)
+	for i := range hit.rows / pageRows {
 		page := e.pages.cache.find[s.key(i, s.prefix)]
 		s.pages = e.pages.share(s.pages, []int32{page})
-		s.prefix = e.pages.cache.pages[page].number
+		s.prefix = e.pages.cache.blocks[page].number
 	}
-	s.done += rows
-	if e.opt.Prefix && !s.tried {
+	s.done, s.branch = hit.rows, hit.matched
+	if e.celled && hit.rows > 0 {
+		s.cells, s.cellFrom = e.cells.share(s.cells[:0], []int32{hit.cell}), hit.rows/cellRows-1
+		s.started = s.cellFrom
+	}
+	if !s.tried {
 		s.tried, s.cached = true, s.done
 		e.stats.Prompts += int64(len(s.tokens))
 		e.stats.PromptsReused += int64(s.done)
@@ -152,7 +186,7 @@ func (e *Engine) cachePages(s *sequence, from int) {
 			e.pages.share(nil, []int32{page})
 			s.pages[i] = page
 			e.pages.free([]int32{own})
-			s.prefix = e.pages.cache.pages[page].number
+			s.prefix = e.pages.cache.blocks[page].number
 			continue
 		}
 		s.prefix = e.pages.cache.add(s.pages[i], key)
@@ -182,6 +216,10 @@ type Stats struct {
 	Pages int // KV cache pages
 	Used  int // pages that sequences use
 	Kept  int // pages that only the prefix cache holds
+
+	Cells     int // cells of fixed-size states
+	CellsUsed int // cells that sequences use
+	CellsKept int // cells that only the prefix cache holds
 }
 
 // Stats returns the engine's counters.
@@ -192,6 +230,7 @@ func (e *Engine) Stats() Stats {
 	s.Stages, s.Active, s.Worked = e.pipe.stages(), e.pipe.active, e.pipe.worked(s.Busy)
 	s.Pages, s.Kept = e.opt.Pages, e.pages.cache.idle
 	s.Used = s.Pages - e.pages.unused()
+	s.Cells, s.CellsUsed, s.CellsKept = e.opt.Cells, e.opt.Cells-e.cells.unused(), e.cells.cache.idle
 	return s
 }
 

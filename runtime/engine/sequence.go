@@ -158,10 +158,16 @@ type sequence struct {
 	pages   []int32 // KV cache pages, in order
 	rows    []int   // Query.Rows, or the tokens that Query.Last selects; nil: the graph does not compute whole sequences
 	types   []int32 // Query.Types
+	cells   []int32 // cells of fixed-size states, from the cellFrom-th on; -1: not kept
 	source  *source // nil: the model is not an encoder-decoder
 
 	draft   speculate.Tree // proposed for the next step, or computed by the last one
 	drafted int            // nodes that the last step computed, in the KV cache rows after done
+
+	cellFrom int
+	started  int    // the last cell whose start is stored
+	branch   int    // rows of the cached pages that its last lookup in the prefix cache found
+	passed   uint64 // key of the last cached cell of the tokens that it decoded
 
 	priority int
 	scope    [sha256.Size]byte // hash of Query.PrefixScope
@@ -301,7 +307,7 @@ func (e *Engine) Commit(id ID, token int32) error {
 	return nil
 }
 
-// Remove ends a sequence and frees its pages; it ignores unknown ids.
+// Remove ends a sequence and frees its pages and cells; it ignores unknown ids.
 func (e *Engine) Remove(id ID) {
 	s := cut(&e.seqs, id)
 	if s == nil {
@@ -312,13 +318,14 @@ func (e *Engine) Remove(id ID) {
 	}
 	if s.removed = true; !s.inFlight {
 		e.pages.free(s.pages)
+		e.dropCells(s)
 	}
 	e.release(s.source)
 }
 
-// Fork adds a copy of a sequence, which shares the source and the full pages of the
-// original and gets a copy of the last page. If no page is free, a later step computes
-// the copy's rows again. Fork returns ErrBusy if no slot is free.
+// Fork adds a copy of a sequence, which shares the source and the full pages and cells of
+// the original and gets a copy of the last ones. If no page or cell is free, a later step
+// computes the copy's rows again. Fork returns ErrBusy if no slot is free.
 func (e *Engine) Fork(id ID) (ID, error) {
 	s := e.find(id)
 	if s == nil {
@@ -332,16 +339,15 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	}
 	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, topK: s.topK, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
-	full := s.done / pageRows
+	full, ok := s.done/pageRows, e.forkCells(c, s)
 	c.pages = e.pages.share(nil, s.pages[:full])
-	if s.done%pageRows > 0 {
-		var ok bool
+	if ok && s.done%pageRows > 0 {
 		if c.pages, ok = e.pages.take(c.pages, 1); ok {
 			e.ctx.CopyPage(c.pages[full], s.pages[full])
-		} else {
-			e.pages.free(c.pages)
-			c.pages, c.done, c.prefix = nil, 0, 0
 		}
+	}
+	if !ok {
+		e.drop(c)
 	}
 	if c.source != nil {
 		c.source.users++

@@ -52,6 +52,7 @@ func (e *Engine) encode() error {
 				continue
 			}
 			e.sources = append(e.sources, x)
+			w.cellList(0, nil, len(x.tokens))
 			w.add(x.tokens, nil, 0, x.pages)
 		}
 		if len(e.sources) == 0 {

@@ -5,7 +5,7 @@ package engine
 import "slices"
 
 // Suspend excludes a sequence from further steps. It no longer counts toward MaxSeqs,
-// and keeps its pages until others need them.
+// and keeps its pages and cells until others need them.
 func (e *Engine) Suspend(id ID) {
 	if s := cut(&e.seqs, id); s != nil {
 		s.suspended = true
@@ -37,7 +37,7 @@ func (e *Engine) Resume(id ID) error {
 	return nil
 }
 
-// dropSuspended frees the pages of the most recently suspended sequence that has any;
+// dropSuspended frees the pages and cells of the most recently suspended sequence that has any;
 // it returns false if there is none.
 func (e *Engine) dropSuspended() bool {
 	for i := len(e.suspended) - 1; i >= 0; i-- {
@@ -56,12 +56,12 @@ func (e *Engine) dropSuspended() bool {
 	return false
 }
 
-// makeRoom frees pages of suspended sequences until the next step has enough.
+// makeRoom frees pages and cells of suspended sequences until the next step has enough.
 func (e *Engine) makeRoom() {
 	if len(e.suspended) == 0 {
 		return
 	}
-	for need := len(e.seqs) + pagesFor(e.opt.MaxTokens) + 1; e.pages.unused() < need && e.dropSuspended(); {
+	for need := len(e.seqs) + pagesFor(e.opt.MaxTokens) + 1; (e.pages.unused() < need || e.cellsShort()) && e.dropSuspended(); {
 	}
 }
 

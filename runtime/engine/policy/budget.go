@@ -60,7 +60,7 @@ func (in *Input) draftLimit(decoding int) int {
 }
 
 // drafts divides at most the given number of drafted tokens evenly among the requests
-// in a step. Drafts use only tokens, rows and pages that no waiting request needs.
+// in a step. Drafts use only tokens, rows, pages and cells that no waiting request needs.
 func (in *Input) drafts(out *Batch, left *Limits, most int) {
 	drafting := 0
 	for _, p := range out.Parts {
@@ -82,9 +82,25 @@ func (in *Input) drafts(out *Batch, left *Limits, most int) {
 			p.Pages += need
 			left.Pages -= need
 		}
-		p.Draft = max(0, min(n, p.Pages*left.PageRows-done))
+		p.Draft = left.cellRoom(out, done, max(0, min(n, p.Pages*left.PageRows-done)))
 		tokens -= p.Draft
 		left.Tokens -= p.Draft
 		left.Rows -= p.Draft
 	}
+}
+
+// cellRoom returns how many of n drafted tokens have room in cells of fixed-size states,
+// after done other tokens, and takes the cells.
+func (l *Limits) cellRoom(out *Batch, done, n int) int {
+	if l.CellRows == 0 {
+		return n
+	}
+	held := (done + l.CellRows - 1) / l.CellRows
+	need := (done+n+l.CellRows-1)/l.CellRows - held
+	if out.Short >= 0 {
+		need = 0
+	}
+	need = min(need, l.Cells)
+	l.Cells -= need
+	return min(n, (held+need)*l.CellRows-done)
 }

@@ -17,6 +17,7 @@ type Request struct {
 	Pages       int // KV cache pages that it holds
 	Cached      int // rows that it can reuse from the prefix cache; 0 if it holds pages
 	CachedPages int // pages of the Cached rows that only the prefix cache holds
+	CachedCells int // the same for cells of fixed-size states
 
 	Priority int  // smaller is more urgent
 	Decoding bool // its prompt is computed
@@ -46,6 +47,8 @@ type Limits struct {
 	Requests int  // of a pipeline with several steps in flight: the part of one step
 	Pages    int  // free KV cache pages, including those that only the prefix cache holds
 	PageRows int  // rows per page
+	Cells    int  // free cells of fixed-size states, including those that only the prefix cache holds
+	CellRows int  // rows per cell; 0: the model has none
 	Whole    bool // sequences are computed in one step each (encoders)
 }
 
@@ -68,7 +71,7 @@ type Input struct {
 // A Batch is the result of Next.
 type Batch struct {
 	Parts    []Part
-	Short    int  // the first request that found no KV cache page; -1: none
+	Short    int  // the first request that found no KV cache page or cell; -1: none
 	NoDrafts bool // the step has no time for drafts
 
 	order   []int // scratch
@@ -78,8 +81,8 @@ type Batch struct {
 // Next decides the next step's batch and stores it in out. Decoding requests come
 // first, so that a prompt delays them by at most one step. Prompt chunks fill the rest
 // of the step's time budget; prompts of a burst end their prefill together. If
-// out.Parts is empty, nothing can be computed; then out.Short is not -1 if pages are
-// missing.
+// out.Parts is empty, nothing can be computed; then out.Short is not -1 if pages or
+// cells are missing.
 func Next(in *Input, out *Batch) {
 	out.Parts, out.Short, out.NoDrafts = out.Parts[:0], -1, false
 	left := in.Limits
@@ -158,7 +161,8 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 		}
 		pages := max(r.Pages, left.pagesFor(r.Done+r.Cached+n))
 		taken := pages - r.Pages - r.Cached/left.PageRows + r.CachedPages
-		if taken > left.Pages {
+		cells := left.newCells(r, n)
+		if taken > left.Pages || cells > left.Cells {
 			if out.Short < 0 {
 				out.Short = i
 			}
@@ -168,12 +172,25 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 		left.Tokens -= n
 		left.Rows -= rows
 		left.Pages -= taken
+		left.Cells -= cells
 		left.Requests--
 	}
 }
 
 // pagesFor returns the number of pages that hold the given number of rows.
 func (l *Limits) pagesFor(rows int) int { return (rows + l.PageRows - 1) / l.PageRows }
+
+// newCells returns how many free cells a request needs for its next n tokens: one, unless
+// they lie in the cell that it holds. Cells before that of the last token are not kept.
+func (l *Limits) newCells(r *Request, n int) int {
+	if l.CellRows == 0 {
+		return 0
+	}
+	if held := (r.Done + r.Cached + l.CellRows - 1) / l.CellRows; r.Done+r.Cached+n > held*l.CellRows {
+		return r.CachedCells + 1
+	}
+	return r.CachedCells
+}
 
 // fit returns how many tokens of a request the step has room for, and how many of them
 // produce output rows.
