@@ -16,6 +16,7 @@ const (
 	scanThreads = 128 // IFL_SCAN_THREADS
 	recThreads  = 256 // IFL_RC_THREADS
 	recWarps    = recThreads / 32
+	recHeld     = 4 // loads of 4 numbers of the matrix that a thread holds without spilling registers
 )
 
 // recurrent emits an op on a fixed-size state.
@@ -97,9 +98,13 @@ func (u *unit) linearRecurrence(s *schedule, op *ir.Op, holes map[string]any) er
 	tiles := recurrenceTiles(r)
 	groups := (layout.Round16(r.ValueDim)/16 + tiles - 1) / tiles
 	floats := recurrenceFloats(layout.Round16(r.KeyDim), tiles, decay == "channel", delta)
+	blocks := 2
+	if r.KeyDim > recHeld*8*recWarps/tiles {
+		blocks = 1 // the matrix needs more registers
+	}
 	for name, x := range map[string]any{
 		"Heads": r.Heads, "KeyHeads": r.KeyHeads, "Dim": r.KeyDim, "VDim": r.ValueDim, "Decays": strings.ToUpper(decay), "Delta": strings.ToUpper(delta),
-		"Tiles": tiles, "Groups": groups, "Floats": floats,
+		"Tiles": tiles, "Groups": groups, "Floats": floats, "Blocks": blocks,
 	} {
 		holes[name] = x
 	}
@@ -108,15 +113,14 @@ func (u *unit) linearRecurrence(s *schedule, op *ir.Op, holes map[string]any) er
 
 // recurrenceTiles returns the number of tiles of 16 columns of a head's matrix per thread
 // block: the more, the fewer blocks compute the same coefficients, as long as one
-// sequence nearly fills a GPU and a thread holds at most 32 numbers of the matrix.
+// sequence nearly fills a GPU and a thread holds at most recHeld loads of the matrix.
 func recurrenceTiles(r ops.RecurrenceShape) int {
-	const blocks, held = 128, 8
+	const blocks = 128
 	all := layout.Round16(r.ValueDim) / 16
 	tiles := 1
 	for tiles < 4 && tiles < all {
 		next := 2 * tiles
-		rows := 8 * recWarps / next // that the threads of a tile load at once
-		if r.Heads*((all+next-1)/next) < blocks || (r.KeyDim+rows-1)/rows > held {
+		if r.Heads*((all+next-1)/next) < blocks || r.KeyDim > recHeld*8*recWarps/next {
 			break
 		}
 		tiles = next

@@ -132,13 +132,15 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
   __device__ __forceinline__ void load(int id) {
 #pragma unroll
     for (int n = 0; n < OWN; n++)
-      m[n] = id >= 0 && holds && row_of(n) < DIM ? *start_of(id, n) : make_float4(0, 0, 0, 0);
+      m[n] = id >= 0 && holds && row_of(n) < DIM ? __ldcg(start_of(id, n)) : make_float4(0, 0, 0, 0);
   }
 
-  /* Copies floats from global to shared memory without waiting; n is a multiple of 4. */
-  __device__ __forceinline__ void copy(float *to, const float *from, int n) const {
-    for (int d = 4 * lane; d < n; d += 128)
-      ifl_cp_async16(to + d, from + d);
+  /* Copies n of at most MOST floats from global to shared memory without waiting; n is a multiple of 4. */
+  template <int MOST> __device__ __forceinline__ void copy(float *to, const float *from, int n) const {
+#pragma unroll
+    for (int i = 0; i < MOST; i += 128)
+      if (i + 4 * lane < n)
+        ifl_cp_async16(to + i + 4 * lane, from + i + 4 * lane);
   }
 
   /* A vector of DIM floats of which this lane has every 32nd, and zeros. */
@@ -186,18 +188,16 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
       const int t = token[i];
       float *row = cell[i] < 0 ? NULL : ifl_cell_row(a.cells, cell[i], slot[i]);
       if (i < fresh) {
-        copy(sm + US + i * COLS, row + U_AT + head * V + 16 * tile, cols);
+        copy<COLS>(sm + US + i * COLS, row + U_AT + head * V + 16 * tile, cols);
         if (VECTORS)
-          copy(sm + WS + i * COLS, row + W_AT + head * V + 16 * tile, cols);
+          copy<COLS>(sm + WS + i * COLS, row + W_AT + head * V + 16 * tile, cols);
       }
       if (t < 0) {
-        copy(sm + KS + i * D, row + head / GROUP * D, D);
+        copy<D>(sm + KS + i * D, row + head / GROUP * D, D);
         if (CHANNEL)
-          copy(sm + GS + i * D, row + G_AT + head * D, D);
+          copy<D>(sm + GS + i * D, row + G_AT + head * D, D);
         if (VECTORS)
-          copy(sm + BS + i * D, row + B_AT + head * D, D);
-        if (HEAD && lane == 0)
-          sm[GS + i] = row[G_AT + head];
+          copy<D>(sm + BS + i * D, row + B_AT + head * D, D);
         continue;
       }
       stage_token(i, t, i < fresh ? NULL : row);
@@ -209,6 +209,9 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
         sm[BETA + i] = a.beta ? a.beta[t * a.ldbeta + head] : 1.0f;
     }
     ifl_cp_async_commit();
+    const int i = lo + (int)threadIdx.x;
+    if (HEAD && i < n && token[i] < 0)
+      sm[GS + i] = ifl_cell_row(a.cells, cell[i], slot[i])[G_AT + head];
     ifl_cp_async_wait<0>();
     __syncthreads();
   }
@@ -464,7 +467,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
 #pragma unroll
     for (int n = 0; n < OWN; n++)
       if (to >= 0 && holds && row_of(n) < DIM)
-        *start_of(to, n) = m[n];
+        *start_of(to, n) = make_float4(m[n].x, m[n].y, m[n].z, m[n].w);
     __syncthreads();
   }
 
