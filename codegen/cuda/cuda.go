@@ -8,6 +8,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -58,7 +59,7 @@ func Emit(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRa
 			return nil, fmt.Errorf("%w (graph %s)", err, g.Name)
 		}
 	}
-	if err := e.moves(); err != nil {
+	if err := errors.Join(e.moves(), e.cellMoves()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	if e.wgmma != nil {
@@ -146,6 +147,8 @@ func (e *emitter) region(s *schedule, r *layout.Region) error {
 		return e.exchange(s, r, work)
 	case *layout.Copy:
 		return e.copy(s, r, work)
+	case *layout.Recurrent:
+		return e.recurrent(s, r, work)
 	}
 	return fmt.Errorf("bug: region %s does %T", r.Name, r.Work)
 }

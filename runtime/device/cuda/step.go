@@ -191,7 +191,7 @@ func (m *model) checkLookups(s *device.Step) error {
 }
 
 // cellsHold is ifl_check_cells: it reports whether the cells of sequence q are valid and
-// hold rows up to last, and those with rows of earlier steps are kept.
+// hold rows up to last, and those with rows of earlier steps or of a tree are kept.
 func (m *model) cellsHold(s *device.Step, q, last int32) bool {
 	if s.CellAt == nil {
 		return false
@@ -201,9 +201,10 @@ func (m *model) cellsHold(s *device.Step, q, last int32) bool {
 		first > 0 && int64(first)*device.CellRows >= int64(s.Past[q]) || last/device.CellRows-first >= to-from {
 		return false
 	}
+	tree := s.Masked && s.Mask[int(s.First[q])*s.MaskWords]&1 != 0
 	for i, cell := range s.Cell[from:to] {
 		row := device.CellRows * (int64(first) + int64(i))
-		if cell < -1 || int(cell) >= m.cfg.Cells || cell < 0 && row < int64(s.Past[q]) {
+		if cell < -1 || int(cell) >= m.cfg.Cells || cell < 0 && (tree || row < int64(s.Past[q])) {
 			return false
 		}
 	}

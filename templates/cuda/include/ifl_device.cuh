@@ -38,6 +38,9 @@ struct ifl_ctx {
 /* The address of the KV cache at an offset. */
 IFL_DEVICE uint8_t *ifl_state(const ifl_ctx *c, int64_t at) { return (at < c->state_split ? c->state : c->host_state) + at; }
 
+/* The address of the fixed-size states' cells at an offset. */
+IFL_DEVICE uint8_t *ifl_cell(const ifl_ctx *c, int64_t at) { return c->cell + at; }
+
 /* A TP rank's part of the last exchange: rows of so many columns. Exchanges of up to 64 rows are rounded up to a power of two
  * rows, so that one CUDA graph serves all their numbers (partRows in Go). */
 IFL_DEVICE const float *ifl_part_of(const ifl_ctx *c, int rank, int rows, int most, int cols) {
