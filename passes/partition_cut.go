@@ -29,6 +29,27 @@ func (c cut) times(n int) cut {
 	return out
 }
 
+// over returns the division of items, n of which form one.
+func (c cut) over(n int) cut {
+	out := make(cut, len(c))
+	for i, r := range c {
+		out[i] = ir.Range{Lo: r.Lo / n, Hi: r.Hi / n}
+	}
+	return out
+}
+
+// cols returns the number of columns of a value over all ranks.
+func cols(v *ir.Value, c cut) int {
+	n := v.Type.Cols()
+	if c != nil {
+		n = 0
+		for _, r := range c {
+			n = max(n, r.Hi)
+		}
+	}
+	return n
+}
+
 // equal reports whether the ranges are equal consecutive parts of size.
 func (c cut) equal(size int) bool {
 	for i, r := range c {

@@ -319,27 +319,6 @@ func (s *sharder) perHead(op *ir.Op) error {
 	return nil
 }
 
-// over returns the division of items, n of which form one.
-func (c cut) over(n int) cut {
-	out := make(cut, len(c))
-	for i, r := range c {
-		out[i] = ir.Range{Lo: r.Lo / n, Hi: r.Hi / n}
-	}
-	return out
-}
-
-// cols returns the number of columns of a value over all ranks.
-func cols(v *ir.Value, c cut) int {
-	n := v.Type.Cols()
-	if c != nil {
-		n = 0
-		for _, r := range c {
-			n = max(n, r.Hi)
-		}
-	}
-	return n
-}
-
 // inPart returns each rank's part of a value.
 func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	if have := s.cuts[v]; have != nil {

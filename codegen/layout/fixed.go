@@ -36,11 +36,15 @@ func (f *Fixed) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error
 
 // A Recurrent is an op on a fixed-size state.
 type Recurrent struct {
-	Op    *ir.Op
-	State *Fixed
-	Args  []Place // of the arguments that are values
-	Out   Place
+	Op     *ir.Op
+	State  *Fixed
+	Args   []Place // of the arguments that are values
+	Out    Place
+	Linear *Recurrence // sizes of a linear_recurrence; nil: another op
 }
+
+// A Recurrence holds the sizes of a linear_recurrence.
+type Recurrence = ops.RecurrenceShape
 
 // placeFixed assigns an offset to the cells of a fixed-size state.
 func (l *Layout) placeFixed(v *ir.Value) error {
@@ -128,6 +132,10 @@ func (s *scheduler) recurrent(op *ir.Op) error {
 		if r.Args[i], err = s.placed(op, a.Value); err != nil {
 			return err
 		}
+	}
+	if op.Def == ops.LinearRecurrence {
+		shape := ops.RecurrenceShapeOf(op)
+		r.Linear = &shape
 	}
 	doc := fmt.Sprintf("%s: state %s", op.Def.Name, op.Args[0].State.Fields[0])
 	s.add(&Region{Name: op.Def.Name, Doc: doc, Role: op.Results[0].Role(), Work: r})

@@ -16,6 +16,7 @@ type Part struct {
 	Experts  []Experts
 	MACs     float64 // multiply-adds per row, including those of selected experts
 	RowBytes int64   // of the KV cache per token
+	State    int64   // bytes of the fixed-size states of a sequence
 	Attend   float64 // multiply-adds per row and token of context
 	Heads    int     // KV heads, which a TP group divides whole; 0: any division
 	Gives    []int   // floats per row that each TP rank contributes at each exchange
@@ -130,11 +131,18 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 			p.RowBytes += int64(row)
 		}
 		return
+	case "linear_recurrence":
+		p.Heads = ops.RecurrenceShapeOf(op).KeyHeads
 	case "attention":
 		p.Attend += 2 * float64(op.Args[0].Type.Cols())
 		p.Heads = op.Int("kv_heads")
 	case "embed":
 		return
+	}
+	if op.Def.Step != nil {
+		n := op.Args[0].State.Fields[0].Elems()
+		p.State += 4 * int64(n)
+		p.MACs += 2 * float64(n) // what a token reads and adds
 	}
 	for _, a := range op.Args {
 		if a.Kind != ir.Weight || multiplied[a.Value] && op.Def.Name != "matmul" {

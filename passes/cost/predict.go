@@ -77,6 +77,10 @@ type Prediction struct {
 // Scratch is the assumed memory of a device besides weights and KV cache.
 const Scratch = 512 << 20
 
+// cells is how many times a sequence holds its fixed-size states, roughly: two cells,
+// each with the contributions of 16 rows (docs/decisions/071-cells-of-16-rows.md).
+const cells = 3
+
 // Predict estimates a plan. The sequences are divided among as many steps in
 // flight as there are stages.
 func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
@@ -116,7 +120,8 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 func (c *Model) need(p Plan, i int, load Load) int64 {
 	n, sum := len(p[i].Ranks), int64(0)
 	for _, l := range c.Layers[p[i].Lo:p[i].Hi] {
-		sum += int64(float64(l.Bytes+l.RowBytes*int64(load.Sequences)*int64(load.Context)) * l.portion(n))
+		kept := l.RowBytes*int64(load.Context) + cells*l.State
+		sum += int64(float64(l.Bytes+kept*int64(load.Sequences)) * l.portion(n))
 	}
 	if i == 0 && (!c.Tied || len(p) > 1) {
 		sum += c.Embed
@@ -148,7 +153,7 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 // exchanges.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
 	past := rows * float64(context)
-	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes), rows*l.MACs+past*l.Attend, luck)
+	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes)+rows*float64(l.State), rows*l.MACs+past*l.Attend, luck)
 	for _, floats := range l.Gives {
 		t += m.Group.exchange(len(s.Ranks), rows*float64(floats), luck)
 	}
