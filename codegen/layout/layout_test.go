@@ -148,7 +148,7 @@ func TestErrors(t *testing.T) {
     %x = embed %ids, @w
     yield %x
   }
-}`, "state.ir:2:3: state %s: it is {k: f16[1, 16], v: f32[1, 16]} paged 64; targets keep k and v as TYPE[heads, width], of one type"},
+}`, "state.ir:2:3: state %s: it is rows {k: f16[1, 16], v: f32[1, 16]} paged 64; targets keep k and v as TYPE[heads, width], of one type"},
 		{"input.ir", small("input %my : i32[T]", "%y = embed %my, @w\nyield %y"), "input %my counts tokens: a step gives ids, pos and types"},
 		{"sequences.ir", small("input %q : i32[S]", "%y = rows %x, %q\nyield %y"), "input %q counts sequences"},
 		{"floats.ir", small("input %h : f32[T, 16]", "%y = add %x, %h\nyield %y"), "input %h, of an earlier step, has that step's rows"},
