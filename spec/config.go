@@ -92,6 +92,21 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
 	{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
 	{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+	{"attention.recurrent_layers", "recurrent_layers"},
+	{"full_attention_interval", "full_attention_interval"},
+	{"leading_dense_block_count", "first_k_dense_replace"},
+	{"expert_weights_scale", "routed_scaling_factor"},
+	{"expert_weights_norm", "norm_topk_prob"},
+	{"expert_group_count", "n_group"},
+	{"expert_group_used_count", "topk_group"},
+	{"expert_feed_forward_length", "moe_intermediate_size"},
+	{"expert_shared_feed_forward_length", "shared_intermediate_size"},
+	{"ssm.inner_size", "ssm_inner_size"},
+	{"ssm.state_size", "ssm_state_size"},
+	{"ssm.time_step_rank", "ssm_heads"},
+	{"ssm.group_count", "ssm_groups"},
+	{"rope.scaling.finetuned", "rope_finetuned"},
+	{"ssm.dt_b_c_rms", "ssm_norms"},
 	{"expert_count", "num_local_experts"},
 	{"expert_used_count", "num_experts_per_tok"},
 }
@@ -116,7 +131,7 @@ func ggufConfig(meta map[string]any) map[string]any {
 		}
 		outer, inner, nested := strings.Cut(k.config, ".")
 		if !nested {
-			c[k.config] = plain(v)
+			ggufValue(c, k.config, plain(v))
 			continue
 		}
 		m, _ := c[outer].(map[string]any)
@@ -135,6 +150,36 @@ func ggufConfig(meta map[string]any) map[string]any {
 		c["vocab_size"] = float64(len(tokens))
 	}
 	return c
+}
+
+// ggufValue sets a parameter. A list with a number for each layer, 0 for layers without
+// the module, is NAME_by_layer, and NAME is the number of the others if they have one.
+// A number of heads or an FFN of 0 means that there is none.
+func ggufValue(c map[string]any, name string, v any) {
+	switch name {
+	case "num_attention_heads", "num_key_value_heads", "intermediate_size":
+	default:
+		c[name] = v
+		return
+	}
+	list, ok := v.([]any)
+	if !ok {
+		if !sameValue(v, 0) {
+			c[name] = v
+		}
+		return
+	}
+	c[name+"_by_layer"] = list
+	for _, x := range list {
+		if sameValue(x, 0) {
+			continue
+		}
+		if one, set := c[name]; set && !sameValue(x, one) {
+			c[name] = v // they differ
+			return
+		}
+		c[name] = x
+	}
 }
 
 // plain converts a metadata value to the type that a JSON decoder would return.

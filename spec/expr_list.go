@@ -8,15 +8,16 @@ import (
 )
 
 // listFunctions are the functions of expressions that make lists with an entry for each
-// layer, or read lists. The first argument has a value.
+// layer, or read lists. The first argument has a value. Other arguments may be lists
+// with an entry for each layer.
 //
-//	each(x, from, to, …)         x, or the letters of a text x, with entries replaced
+//	each(x, from, to, …)         x, or the letters of a text x, with entries replaced; a last
+//	                             argument without a pair replaces all others
 //	layers_at(x, yes, no)        yes for the layers in the list x, no for the others
 //	layers_at(x, yes, no, 1)     the same, with layers counted from 1
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
 //	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
 //	layers_below(n, yes, no)     yes for the first n layers
-//	                             yes and no may be lists with an entry for each layer
 //	count(x)                     number of entries of a list or letters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
 	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow,
@@ -41,6 +42,18 @@ func entries(x any) ([]any, error) {
 	return nil, fmt.Errorf("%v is neither a list nor a text", x)
 }
 
+// entry returns entry i of a list, or a value that is no list.
+func entry(x any, i int) any {
+	list, ok := x.([]any)
+	switch {
+	case !ok:
+		return x
+	case i < len(list):
+		return list[i]
+	}
+	return nil
+}
+
 func each(args []any, _ map[string]any) (any, error) {
 	list, err := entries(args[0])
 	if err != nil {
@@ -48,10 +61,12 @@ func each(args []any, _ map[string]any) (any, error) {
 	}
 	out := make([]any, len(list))
 	for i, x := range list {
-		out[i] = x
+		if out[i] = x; len(args)%2 == 0 {
+			out[i] = entry(args[len(args)-1], i)
+		}
 		for k := 1; k+1 < len(args); k += 2 {
 			if sameValue(x, args[k]) {
-				out[i] = args[k+1]
+				out[i] = entry(args[k+1], i)
 				break
 			}
 		}
@@ -114,12 +129,7 @@ func perLayer(args []any, config map[string]any, yes func(layer int) bool) (any,
 		if yes(i) {
 			x = args[1]
 		}
-		if list, ok := x.([]any); ok { // of a list, the layer's entry
-			if x = nil; i < len(list) {
-				x = list[i]
-			}
-		}
-		out[i] = x
+		out[i] = entry(x, i)
 	}
 	return out, nil
 }

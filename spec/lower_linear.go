@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -65,11 +66,14 @@ func (l *lowerer) linearAttention(x string, run layerRun) string {
 		if n.Rope {
 			parts[i] = l.rope(which+"r", parts[i], run.rope, n.KeyHeads)
 		}
+		if per := n.Heads / n.KeyHeads; n.Order == "tiled" && per > 1 {
+			parts[i] = l.t.op(which, "concat", slices.Repeat(parts[i:i+1], per), nil)
+		}
 	}
 	state := l.fixedState("linear", "%linear", "s", n.Heads, n.KeyDim, n.ValueDim)
 	args := append([]string{state}, parts...)
 	a := attrs{}.int("heads", n.Heads)
-	if n.KeyHeads != n.Heads {
+	if n.KeyHeads != n.Heads && n.Order == "grouped" {
 		a = a.int("key_heads", n.KeyHeads)
 	}
 	a = l.fixedDecay(a, run, n)
@@ -215,7 +219,7 @@ func (l *lowerer) linearHalf(hint, name, x string, half int, n LinearAttention) 
 		return x
 	}
 	c := rowsCut(half*n.Heads, (half+1)*n.Heads)
-	if n.Layout == "heads" {
+	if cmp.Or(n.GateLayout, n.Layout) == "heads" {
 		c = groupCut(n.KeyHeads, 2*per, half*per, (half+1)*per)
 	}
 	return l.linear(hint, name, std, x, c)

@@ -9,7 +9,7 @@ import (
 
 func scanMixer() *mixer {
 	return &mixer{
-		prefix: "scan", required: []string{"win.weight", "conv.weight", "x_proj.weight", "dt_proj.weight", "a_log.weight", "d.weight", "wo.weight"},
+		prefix: "scan", required: []string{"win.weight", "conv.weight", "x_proj.weight", "dt.weight", "a_log.weight", "d.weight", "wo.weight"},
 		write: (*lowerer).selectiveScan, scales: noScales,
 	}
 }
@@ -18,9 +18,9 @@ func scanMixer() *mixer {
 func (l *lowerer) selectiveScan(x string, run layerRun) string {
 	ma := l.s.in("scan.")
 	a := l.tensors[layerName(ma+"a_log.weight", l.at)].Shape
-	dt := l.tensors[layerName(ma+"dt_proj.weight", l.at)].Shape
+	dt := l.tensors[layerName(ma+"dt.weight", l.at)].Shape
 	if len(a) != 2 || len(dt) != 2 || dt[0] != a[0] {
-		l.fail("selective_scan: A_log of shape %v and dt_proj of shape %v; want [channels, state] and [channels, rank]", a, dt)
+		l.fail("selective_scan: A_log of shape %v and dt of shape %v; want [channels, state] and [channels, rank]", a, dt)
 		return x
 	}
 	width, state, rank := a[0], a[1], dt[1]
@@ -36,7 +36,7 @@ func (l *lowerer) selectiveScan(x string, run layerRun) string {
 		p := l.linear(name, "scan_x_"+name, ma+"x_proj", u, rowsCut(at, at+size))
 		parts, at = append(parts, l.scanNorm(p, name)), at+size
 	}
-	step := l.affine("dt", "scan_dt", ma+"dt_proj", parts[0])
+	step := l.affine("dt", "scan_dt", ma+"dt", parts[0])
 	step = l.t.op("dt", "softplus", []string{step}, nil)
 	y := l.t.op("y", "selective_scan", []string{l.fixedState("selective_scan", "%scan", "h", width, state), u, step, parts[1], parts[2],
 		l.decayRate("scan_a", ma+"a_log", []int{width, state}, -1, 1)}, nil)

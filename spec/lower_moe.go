@@ -168,7 +168,7 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 func (l *lowerer) sharedExpert(x string) string {
 	se := l.s.in("moe.shared_expert.")
 	if l.has(se + "gate.weight") {
-		logit := l.linear("sl", "w_shared_router", se+"gate", x, nil)
+		logit := l.linear("sl", "w_shared_router", se+"gate", x, l.asRow(se+"gate.weight"))
 		args := []string{x, l.t.op("sr", "route", []string{logit}, attrs{}.int("top_k", 1).word("score", "sigmoid"))}
 		for _, w := range []struct{ name, std string }{{"w_shared_gate", "w1"}, {"w_shared_up", "w3"}, {"w_shared_down", "w2"}} {
 			if ref := l.onlyExpert(w.name, se+w.std+".weight"); ref != "" {
@@ -188,6 +188,15 @@ func (l *lowerer) sharedExpert(x string) string {
 		h = l.t.op("sh", "mul", []string{h, l.affine("su", "w_shared_up", se+"w3", x)}, nil)
 	}
 	return l.affine("s", "w_shared_down", se+"w2", h)
+}
+
+// asRow returns the cut that reshapes a vector to a matrix of one row; nil for a matrix.
+func (l *lowerer) asRow(std string) *cut {
+	t := l.tensors[layerName(std, l.at)]
+	if len(t.Shape) != 1 {
+		return nil
+	}
+	return &cut{rows: 1, shape: []int{1, t.Shape[0]}, apply: func(r *tensor.Transform) *tensor.Transform { return apply("reshape", r, 1, t.Shape[0]) }}
 }
 
 // onlyExpert declares a weight over the layers and one expert.

@@ -9,9 +9,10 @@ import (
 
 // A cut selects the part of a stored tensor that a weight uses.
 type cut struct {
-	rows   int  // rows of the result
-	vector bool // the result is a vector of rows elements
-	wide   bool // the result is computed, so its type differs from the stored type
+	shape  []int // of the result; nil: as stored, with these rows
+	rows   int   // rows of the result
+	vector bool  // the result is a vector of rows elements
+	wide   bool  // the result is computed, so its type differs from the stored type
 	apply  func(*tensor.Transform) *tensor.Transform
 }
 
@@ -47,7 +48,10 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	if c != nil {
 		transform = c.apply(transform)
 		shape[0] = c.rows
-		if c.vector {
+		switch {
+		case c.shape != nil:
+			shape = c.shape
+		case c.vector:
 			shape = []int{c.rows}
 		}
 		mixed = mixed || c.wide

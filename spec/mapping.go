@@ -91,7 +91,7 @@ var standardForms = []string{
 	"linear_attn.wq", "linear_attn.wk", "linear_attn.wv", "linear_attn.qkv", "linear_attn.qkvz", "linear_attn.wg", "linear_attn.wg_a", "linear_attn.wg_b",
 	"linear_attn.wa", "linear_attn.wa_a", "linear_attn.wa_b", "linear_attn.wb", "linear_attn.wba", "linear_attn.q_norm", "linear_attn.k_norm",
 	"linear_attn.conv", "linear_attn.q_conv", "linear_attn.k_conv", "linear_attn.v_conv", "linear_attn.a_log", "linear_attn.dt", "linear_attn.norm", "linear_attn.wo",
-	"scan.win", "scan.conv", "scan.x_proj", "scan.dt_proj", "scan.dt_norm", "scan.b_norm", "scan.c_norm", "scan.a_log", "scan.d", "scan.wo",
+	"scan.win", "scan.conv", "scan.x_proj", "scan.dt_norm", "scan.b_norm", "scan.c_norm", "scan.a_log", "scan.d", "scan.wo",
 	"ssd.win", "ssd.conv", "ssd.dt", "ssd.a_log", "ssd.d", "ssd.norm", "ssd.wo",
 	"scan.dt", "scan.norm",
 	"short_conv.win", "short_conv.conv", "short_conv.wo",

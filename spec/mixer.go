@@ -80,7 +80,14 @@ func (m *Model) uses(word string) bool {
 func (m *Model) ffnOf(layer int) string {
 	n := m.Net
 	if p := n.FFNPattern; len(p) > 0 {
-		return p[layer%len(p)]
+		word := p[layer%len(p)]
+		if word != "stored" {
+			return word
+		}
+		if m.hasAt("dec.{i}.moe.gate.weight", layer) {
+			return "experts"
+		}
+		return "dense"
 	}
 	if n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
 		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer) {

@@ -12,26 +12,28 @@ type GatedNorm struct {
 // A LinearAttention describes the layers with linear attention. Each head has a matrix
 // as state; see linear_recurrence in docs/ops.md.
 type LinearAttention struct {
-	Heads     int       `yaml:"heads"`                                                                                      // heads of values and of the state
-	KeyHeads  int       `yaml:"key_heads"`                                                                                  // heads of queries and keys; 0: heads
-	KeyDim    int       `yaml:"key_dim"`                                                                                    // channels of a query or key head
-	ValueDim  int       `yaml:"value_dim"`                                                                                  // channels of a value head; 0: key_dim
-	Layout    string    `yaml:"layout" words:"blocks|heads"`                                                                // rows of fused matrices; blocks: all of q, then k, v and the gate; heads: grouped by key head
-	Act       string    `yaml:"activation" words:"none|silu|relu|gelu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation of queries, keys and values, after their convolution
-	QKNorm    string    `yaml:"qk_norm" words:"none|l2|rms"`                                                                // norm on the heads of queries and keys
-	QKNormEps float64   `yaml:"qk_norm_eps"`                                                                                // ε of qk_norm; 0: norm_eps
-	Scale     float64   `yaml:"scale"`                                                                                      // factor on the queries; 0: 1/√key_dim
-	Rope      bool      `yaml:"rope"`                                                                                       // rotate queries and keys as in attention
-	Decay     string    `yaml:"decay" words:"none|alibi|geometric|retention|head|channel"`                                  // decay of the state; alibi: ALiBi's slopes; geometric: 2^(−8(h+1)/heads) for head h; retention: 1 − 2^(−5−h) for head h (RetNet); head, channel: computed for each head or key channel
-	DecayForm string    `yaml:"decay_form" words:"softplus|sigmoid"`                                                        // with head or channel, from the projection x, dt and a; softplus: −exp(a)·softplus(x + dt); sigmoid: decay_bound·sigmoid(exp(a)·(x + dt))
-	Bound     float64   `yaml:"decay_bound"`                                                                                // with sigmoid: the strongest decay, negative
-	ByLayer   bool      `yaml:"decay_by_layer"`                                                                             // with alibi, geometric: the slopes of layer i of N are multiplied by 1 − (i − decay_first_layer)/(N − 1) + 1e-5 (Lightning Attention)
-	First     int       `yaml:"decay_first_layer"`                                                                          // with decay_by_layer
-	DeltaRule bool      `yaml:"delta_rule"`                                                                                 // a token replaces what the state holds for its key (DeltaNet)
-	BetaScale float64   `yaml:"beta_scale"`                                                                                 // factor on the sigmoid of beta, the strength of writing; 2 allows negative eigenvalues
-	OutScale  float64   `yaml:"out_scale"`                                                                                  // factor on the output; 0: attn_out_scale
-	Residual  float64   `yaml:"residual_scale"`                                                                             // factor on the residual; 0: attn_residual_scale
-	Norm      GatedNorm `yaml:"norm"`                                                                                       // norm and gate of the output
+	Heads      int       `yaml:"heads"`                                                                                      // heads of values and of the state
+	KeyHeads   int       `yaml:"key_heads"`                                                                                  // heads of queries and keys; 0: heads
+	KeyDim     int       `yaml:"key_dim"`                                                                                    // channels of a query or key head
+	ValueDim   int       `yaml:"value_dim"`                                                                                  // channels of a value head; 0: key_dim
+	Layout     string    `yaml:"layout" words:"blocks|heads"`                                                                // rows of fused matrices; blocks: all of q, then k, v and the gate; heads: grouped by key head
+	GateLayout string    `yaml:"gate_layout" words:"blocks|heads"`                                                           // rows of a matrix of beta and decay; default: layout
+	Order      string    `yaml:"value_order" words:"grouped|tiled"`                                                          // heads of values; grouped: those of a key head follow one another; tiled: head h belongs to key head h mod key_heads (GGUF)
+	Act        string    `yaml:"activation" words:"none|silu|relu|gelu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation of queries, keys and values, after their convolution
+	QKNorm     string    `yaml:"qk_norm" words:"none|l2|rms"`                                                                // norm on the heads of queries and keys
+	QKNormEps  float64   `yaml:"qk_norm_eps"`                                                                                // ε of qk_norm; 0: norm_eps
+	Scale      float64   `yaml:"scale"`                                                                                      // factor on the queries; 0: 1/√key_dim
+	Rope       bool      `yaml:"rope"`                                                                                       // rotate queries and keys as in attention
+	Decay      string    `yaml:"decay" words:"none|alibi|geometric|retention|head|channel"`                                  // decay of the state; alibi: ALiBi's slopes; geometric: 2^(−8(h+1)/heads) for head h; retention: 1 − 2^(−5−h) for head h (RetNet); head, channel: computed for each head or key channel
+	DecayForm  string    `yaml:"decay_form" words:"softplus|sigmoid"`                                                        // with head or channel, from the projection x, dt and a; softplus: −exp(a)·softplus(x + dt); sigmoid: decay_bound·sigmoid(exp(a)·(x + dt))
+	Bound      float64   `yaml:"decay_bound"`                                                                                // with sigmoid: the strongest decay, negative
+	ByLayer    bool      `yaml:"decay_by_layer"`                                                                             // with alibi, geometric: the slopes of layer i of N are multiplied by 1 − (i − decay_first_layer)/(N − 1) + 1e-5 (Lightning Attention)
+	First      int       `yaml:"decay_first_layer"`                                                                          // with decay_by_layer
+	DeltaRule  bool      `yaml:"delta_rule"`                                                                                 // a token replaces what the state holds for its key (DeltaNet)
+	BetaScale  float64   `yaml:"beta_scale"`                                                                                 // factor on the sigmoid of beta, the strength of writing; 2 allows negative eigenvalues
+	OutScale   float64   `yaml:"out_scale"`                                                                                  // factor on the output; 0: attn_out_scale
+	Residual   float64   `yaml:"residual_scale"`                                                                             // factor on the residual; 0: attn_residual_scale
+	Norm       GatedNorm `yaml:"norm"`                                                                                       // norm and gate of the output
 }
 
 // A Scan describes the layers with a selective scan (Gu and Dao 2023).

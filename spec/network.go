@@ -94,7 +94,7 @@ type Network struct {
 	// Token mixers.
 	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|time_mix|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
 	ParallelMixer string          `yaml:"parallel_mixer" words:"linear|selective_scan|ssd|short_conv|rg_lru"`                           // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)
-	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|none"`                                                       // FFN of each layer, repeated; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
+	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|stored|none"`                                                // FFN of each layer, repeated; stored: experts if the files have a router for the layer; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
 	AttnResidual  float64         `yaml:"attn_residual_scale"`                                                                          // factor on the residual that the output of attention is added to (MiniMax)
 	FFNResidual   float64         `yaml:"ffn_residual_scale"`                                                                           // factor on the residual that the output of the FFN is added to (MiniMax)
 	FFNGateScale  float64         `yaml:"ffn_gate_scale"`                                                                               // factor on the gate of the FFN, before its activation (Falcon H1)
@@ -172,7 +172,8 @@ func newNetwork() Network {
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
 		AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
-		Linear:         LinearAttention{Layout: "blocks", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
+		Linear:         LinearAttention{Layout: "blocks", Order: "grouped", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
+		Scan:           Scan{Act: "silu"},
 		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,

@@ -86,6 +86,10 @@ var variants = []variant{
 			want.Greedy = nil
 		}},
 	{values: []string{"mixer_pattern=sliding"}, model: "gemma3", net: map[string]any{"attention_pattern": nil, "mixer_pattern": []string{"sliding", "full", "sliding"}}},
+	{values: []string{"linear_attention.gate_layout=heads"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "heads")},
+	{values: []string{"linear_attention.gate_layout=blocks"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "blocks"), source: gatesInBlocks},
+	{values: []string{"linear_attention.value_order=tiled"}, model: "qwen3_5", net: linearKey("qwen3_5", "value_order", "tiled"), source: tiledHeads},
+	{values: []string{"ffn_pattern=stored"}, model: "jamba", net: map[string]any{"ffn_pattern": []string{"stored"}}},
 	{values: []string{"stored_decay=rate"}, model: "bamba", net: map[string]any{"stored_decay": "rate"}, source: decayRates},
 	// Inferflow's name of Mixtral's norm in front of the experts.
 	{values: []string{"residual: post-norm as FFN input"}, model: "mixtral", net: map[string]any{"is_attn_post_as_residual": false,
@@ -208,6 +212,68 @@ func decayRates(source interp.Source) interp.Source {
 			out.F[i] = -math.Exp(v)
 		}
 		return out, nil
+	}
+}
+
+// linearKey returns the section of a model's linear attention with a key added.
+func linearKey(model, key string, v any) map[string]any {
+	section := map[string]any{"heads": 4, "key_heads": 2, "key_dim": 6, "value_dim": 5, "activation": "silu", "qk_norm": "l2", "qk_norm_eps": 1e-6, "decay": "head", "delta_rule": true}
+	if model == "qwen3_next" {
+		section["layout"] = "heads"
+	}
+	return map[string]any{"linear_attention": with(section, key, v)}
+}
+
+// reordered returns the rows of x from row lo on in runs of the given size, in another
+// order: run i of the result is run order[i].
+func reordered(x *tensor.Tensor, lo, run int, order []int) *tensor.Tensor {
+	width := len(x.F) / x.Shape[0]
+	out := x.Clone()
+	for i, from := range order {
+		copy(out.F[(lo+i*run)*width:], x.F[(lo+from*run)*width:][:run*width])
+	}
+	return out
+}
+
+// gatesInBlocks moves the rows of beta in front of those of the decay, for two key heads
+// with two value heads each.
+func gatesInBlocks(source interp.Source) interp.Source {
+	return func(name string) (*tensor.Tensor, error) {
+		x, err := source(name)
+		if err != nil || !strings.HasSuffix(name, "in_proj_ba.weight") {
+			return x, err
+		}
+		return reordered(x, 0, 2, []int{0, 2, 1, 3}), nil
+	}
+}
+
+// tiledHeads interchanges the value heads 1 and 2 of four, as GGUF files do.
+func tiledHeads(source interp.Source) interp.Source {
+	const keys, dim = 2 * 2 * 6, 5
+	order := []int{0, 2, 1, 3}
+	return func(name string) (*tensor.Tensor, error) {
+		x, err := source(name)
+		if err != nil {
+			return x, err
+		}
+		_, part, _ := strings.Cut(name, "linear_attn.")
+		switch part {
+		case "in_proj_qkv.weight", "conv1d.weight":
+			return reordered(x, keys, dim, order), nil
+		case "in_proj_z.weight":
+			return reordered(x, 0, dim, order), nil
+		case "in_proj_a.weight", "in_proj_b.weight", "A_log", "dt_bias":
+			return reordered(x, 0, 1, order), nil
+		case "out_proj.weight":
+			columns := x.Clone()
+			columns.Shape = []int{len(x.F) / dim, dim} // rows of one head each
+			for r := range x.Shape[0] {
+				columns = reordered(columns, 4*r, 1, order)
+			}
+			columns.Shape = x.Shape
+			return columns, nil
+		}
+		return x, nil
 	}
 }
 

@@ -1,0 +1,77 @@
+"""Converts folders that breadth.py made to GGUF, with llama.cpp's converter, beside what transformers computes.
+
+    python hybrid_gguf.py LLAMA_CPP IN OUT [NAME…]      LLAMA_CPP: a checkout of llama.cpp
+    go run ./tools/check/breadth OUT
+
+The files have float32 weights and a vocabulary of placeholders.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+
+
+def vocabulary(self):
+    n = self.hparams["vocab_size"]
+    self.gguf_writer.add_tokenizer_model("gpt2")
+    self.gguf_writer.add_tokenizer_pre("default")
+    self.gguf_writer.add_token_list([f"t{i}" for i in range(n)])
+    self.gguf_writer.add_token_types([1] * n)
+    self.gguf_writer.add_token_merges(["t 0"])
+
+
+OLD = {"linear_attention": "mamba", "full_attention": "attention"}
+
+
+def as_published(config: dict) -> dict:
+    """What the converter reads under the words and keys of older configurations."""
+    if config["model_type"] == "granitemoehybrid":
+        config["layer_types"] = [OLD[w] for w in config["layer_types"]] if "layer_types" in config else ["mamba"] * config["num_hidden_layers"]
+    if config["model_type"] == "falcon_h1":
+        config["head_dim"] = config["hidden_size"] // config["num_attention_heads"]
+    if config["model_type"] == "nemotron_h" and "layers_block_type" in config:
+        words = config.pop("layers_block_type")
+        config["hybrid_override_pattern"] = "".join({"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}[w] for w in words)
+        config["num_hidden_layers"] = len(words)
+        if "moe" not in words:
+            config.pop("num_experts_per_tok")
+    return config
+
+
+def convert(folder: pathlib.Path, out: pathlib.Path) -> None:
+    import conversion  # of llama.cpp
+    import gguf
+
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(folder, out / "hf")
+    path = out / "hf/config.json"
+    config = as_published(json.loads(path.read_text()))
+    path.write_text(json.dumps(config))
+    cls = conversion.get_model_class(config["architectures"][0])
+    cls.set_vocab, cls.no_mtp = vocabulary, True
+    model = cls(out / "hf", gguf.LlamaFileType.ALL_F32, out / "model.gguf", model_name=folder.name)
+    model.write()
+    shutil.rmtree(out / "hf")
+    expected = json.loads((folder / "expected.json").read_text())
+    (out / "expected.json").write_text(json.dumps(expected))
+
+
+def main() -> int:
+    llama, source, target, *names = sys.argv[1:]
+    sys.path[:0] = [llama, llama + "/gguf-py"]
+    failed = 0
+    for folder in sorted(pathlib.Path(source).iterdir()):
+        if not (folder / "config.json").exists() or names and not folder.name.startswith(tuple(names)):
+            continue
+        try:
+            convert(folder, pathlib.Path(target) / folder.name)
+        except Exception as e:  # one model must not hide the others
+            failed += 1
+            shutil.rmtree(pathlib.Path(target) / folder.name, ignore_errors=True)
+            print(f"{folder.name:32s} FAIL {type(e).__name__}: {str(e)[:200]}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
