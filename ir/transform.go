@@ -31,6 +31,7 @@ var transformForms = []transformForm{
 	{name: "reshape", args: 1, nums: -1, whole: true},
 	{name: "permute_rows", args: 1, nums: 1, whole: true, words: true},
 	{name: "group_rows", args: 1, nums: 4, whole: true},
+	{name: "repeat_rows", args: 1, nums: 1, whole: true},
 	{name: "scale", args: 1, nums: 1},
 	{name: "add", args: 1, nums: 1},
 	{name: "l2norm_rows", args: 1},

@@ -197,6 +197,11 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 		if num(0) < 1 || out[0]%num(0) != 0 || out[0]/num(0)%2 != 0 {
 			return misfit()
 		}
+	case "repeat_rows":
+		if num(0) < 1 || out[0] > maxElems/num(0) {
+			return misfit()
+		}
+		out[0] *= num(0)
 	case "group_rows":
 		if num(0)*num(1) != out[0] || num(2) >= num(3) || num(3) > num(1) {
 			return misfit()

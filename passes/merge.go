@@ -53,7 +53,7 @@ func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
 		}
 		var attn []*ir.Op
 		for _, op := range group {
-			if op.Args[1].Type.Shape[0].N%16 == 0 && feedsAttention(op.Result(), uses, 0) {
+			if op.Args[1].Type.Shape[0].N%16 == 0 && (feedsMixer(op.Result(), uses, 0) || gatesMixer(op.Result(), uses)) {
 				attn = append(attn, op)
 			}
 		}
@@ -134,9 +134,9 @@ func product(v *ir.Value, uses map[*ir.Value][]ir.Use) *ir.Op {
 	return nil
 }
 
-// feedsAttention reports whether a value reaches attention or a state through
-// bias, norm and rope only.
-func feedsAttention(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
+// feedsMixer reports whether a value reaches attention or a state through bias,
+// norm and rope only.
+func feedsMixer(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 	if depth > 8 {
 		return false
 	}
@@ -144,15 +144,40 @@ func feedsAttention(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 		switch {
 		case u.Op == nil:
 			return false
-		case u.Op.Def.Name == "kv_append", u.Op.Def.Name == "attention" && u.Arg == 0:
+		case u.Op.Def.Step != nil, u.Op.Def.Name == "kv_append", u.Op.Def.Name == "attention" && u.Arg == 0:
 			return true
 		case u.Op.Def.Is(ir.Elementwise), u.Op.Def.Name == "rope", u.Op.Def.Attr("heads") != nil && u.Op.Def.Is(ir.RowWise):
-			if feedsAttention(u.Op.Results[0], uses, depth+1) {
+			if feedsMixer(u.Op.Results[0], uses, depth+1) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// gatesMixer reports whether a value is the gate on the output of attention or of
+// a recurrence: the two meet in a mul.
+func gatesMixer(v *ir.Value, uses map[*ir.Value][]ir.Use) bool {
+	mul := product(v, uses)
+	return mul != nil && (mixerOf(mul.Args[0].Value) != nil || mixerOf(mul.Args[1].Value) != nil)
+}
+
+// mixerOf returns the attention or the op on a fixed-size state whose output a
+// value is, but for elementwise ops and norms; else nil.
+func mixerOf(v *ir.Value) *ir.Op {
+	for range 8 {
+		switch op := v.Op; {
+		case op == nil:
+			return nil
+		case op.Def.Name == "attention" || op.Def.Step != nil:
+			return op
+		case op.Def.Is(ir.Elementwise) || op.Def.Is(ir.PerHead):
+			v = op.Args[0].Value
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 func joined(ops []*ir.Op) string {

@@ -41,13 +41,18 @@ func partition(env *Env, m *ir.Module) error {
 	}
 	for _, st := range m.States {
 		if geo[st] == nil {
-			env.notice("the heads of %s are not divided among the devices of a group, because the attention output is needed whole", st)
+			env.notice("the heads of %s are not divided among the devices of a group, because its output is needed whole", st)
 		}
 	}
-	s := &sharder{env: env, mod: m, n: tpSize, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}}
+	s := &sharder{env: env, mod: m, n: tpSize, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}, columns: map[stateColumns]*ir.Value{}}
 	for _, g := range m.Graphs {
 		if g.Name == ir.DraftGraph { // runs on one rank, see projector.draft
 			continue
+		}
+		for _, rep := range g.FindOps("repeat") {
+			if err := s.separate(g, rep.Body); err != nil {
+				return err
+			}
 		}
 		s.uses = ir.Uses(g)
 		for _, rep := range g.FindOps("repeat") {

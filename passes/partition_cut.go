@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 )
 
 // A cut lists the range of columns (or rows, or experts) of each rank. Ranges
@@ -116,6 +117,9 @@ type geometry struct {
 	q, kv          cut
 }
 
+// narrow sets the number of heads in a field of a KV cache.
+func (g *geometry) narrow(f *ir.Field) { f.Shape[0] = g.kv.width() }
+
 // headsOver distributes heads over n ranks. If there are enough KV heads, a
 // rank gets whole groups of query heads with their KV head. Otherwise several
 // ranks share a KV head and divide its query heads.
@@ -140,8 +144,8 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 }
 
 // geometries returns the distribution of each state's heads. A state is absent
-// if its attention output is needed whole; every rank then has all of its
-// heads.
+// if the output of its attention or recurrence is needed whole; every rank then has
+// all of its heads.
 func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 	out := map[*ir.Value]*geometry{}
 	whole := map[*ir.Value]bool{}
@@ -153,7 +157,15 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", where(op), err)
 			}
-			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).endsInMatmul(op.Result()) {
+			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).dividesAt(op.Result(), geo.q.times(ops.AttentionShapeOf(op).VDim)) {
+				whole[st] = true
+			}
+			out[st] = geo
+		}
+		for _, op := range g.FindOps("linear_recurrence") {
+			st, shape := op.Args[0].Value, ops.RecurrenceShapeOf(op)
+			geo, err := headsOver(n, shape.Heads, shape.KeyHeads)
+			if err != nil || !(&readers{uses: uses}).dividesAt(op.Result(), geo.q.times(shape.ValueDim)) {
 				whole[st] = true
 			}
 			out[st] = geo

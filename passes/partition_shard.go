@@ -20,6 +20,7 @@ type sharder struct {
 	geo     map[*ir.Value]*geometry // of states that are divided by heads
 	weights map[string]*ir.Value    // parts made so far, by transform
 	split   map[*ir.Value]bool      // states that have an index for the rank
+	columns map[stateColumns]*ir.Value
 
 	// State of the current layer:
 	out    *ir.Block
@@ -91,9 +92,13 @@ func (s *sharder) op(op *ir.Op) error {
 		err = s.append(op)
 	case op.Def.Name == "attention" && s.geo[op.Args[1].Value] != nil:
 		err = s.attention(op)
+	case op.Def == ops.LinearRecurrence && s.geo[op.Args[0].Value] != nil:
+		err = s.recurrence(op)
 	case op.Def.Name == "experts":
 		return s.experts(op)
 	case !split:
+	case op.Def == ops.ShortConv || op.Def == ops.TokenShift:
+		err = s.columnwise(op)
 	case op.Def.Is(ir.Elementwise):
 		err = s.elementwise(op)
 	case op.Def.Attr("heads") != nil && op.Def.Name != "attention" && s.cuts[op.Args[0].Value] != nil:
@@ -189,13 +194,13 @@ func (s *sharder) append(op *ir.Op) error {
 		}
 		op.Args[i+1].Value = v
 	}
-	s.state(op, 0, geo)
+	s.state(op, 0, geo.narrow)
 	return nil
 }
 
-// state returns, once, each rank's heads of the state that is argument i of an
-// op.
-func (s *sharder) state(op *ir.Op, i int, geo *geometry) {
+// state makes, once, one state per rank of the state that is argument i of an op;
+// narrow sets the shape of a field.
+func (s *sharder) state(op *ir.Op, i int, narrow func(f *ir.Field)) {
 	a := &op.Args[i]
 	v := a.Value
 	if a.Index == nil && (len(v.Count) == 0 || s.split[v] && len(v.Count) == 1) {
@@ -209,14 +214,14 @@ func (s *sharder) state(op *ir.Op, i int, geo *geometry) {
 	for i := range v.State.Fields {
 		f := &v.State.Fields[i]
 		f.Shape = slices.Clone(f.Shape)
-		f.Shape[0] = geo.kv.width()
+		narrow(f)
 	}
 	v.Count = append(slices.Clone(v.Count), ir.Range{Lo: 0, Hi: s.n})
 }
 
 func (s *sharder) attention(op *ir.Op) error {
 	geo := s.geo[op.Args[1].Value]
-	s.state(op, 1, geo)
+	s.state(op, 1, geo.narrow)
 	shape := ops.AttentionShapeOf(op)
 	q, err := s.inPart(op.Args[0].Value, geo.q.times(shape.HeadDim))
 	if err != nil {

@@ -43,12 +43,12 @@ func (s *sharder) balance(b *ir.Block) []float64 {
 }
 
 // inTurn reports whether the input of a matmul depends on another matmul's sum
-// over attention heads, that is, whether an exchange is between them.
+// over heads, that is, whether an exchange is between them.
 func inTurn(b *ir.Block) bool {
 	after := map[*ir.Value]bool{}
-	matmuls := map[*ir.Value]int{} // number of matmuls between attention and a value
+	matmuls := map[*ir.Value]int{} // number of matmuls between heads and a value
 	for _, op := range b.Ops {
-		from, most := op.Def.Name == "attention", 0
+		from, most := op.Def.Name == "attention" || op.Def == ops.LinearRecurrence, 0
 		for _, a := range op.Args {
 			from = from || after[a.Value]
 			most = max(most, matmuls[a.Value])
@@ -95,6 +95,10 @@ func (s *sharder) work(b *ir.Block) (heads []float64, all, wide float64) {
 				share(got.geo.q, n/got.geo.heads*k)
 			case got.kind == key:
 				share(got.geo.kv, n/got.geo.kvHeads*k)
+			}
+		case "linear_recurrence":
+			if g := s.geo[op.Args[0].Value]; g != nil && len(b.Params) > 0 {
+				share(g.q, ops.RecurrenceShapeOf(op).ValueDim*b.Params[0].Type.Cols())
 			}
 		case "attention":
 			if g := s.geo[op.Args[1].Value]; g != nil && len(b.Params) > 0 {

@@ -133,6 +133,8 @@ func (s *stage) own(op, out *ir.Op) error {
 			}
 			f.Shape[0] = out.Args[i+1].Type.Cols() / width
 		}
+	case op.Def.Step != nil:
+		ownRecurrent(op, out, s.p.tpRank)
 	case op.Def.Name == "attention":
 		heads := op.Int("heads")
 		own := out.Args[0].Type.Cols() / (op.Args[0].Type.Cols() / heads)

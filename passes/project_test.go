@@ -66,6 +66,28 @@ func TestSharedKVStaysTogether(t *testing.T) {
 	}
 }
 
+// TestRanksOfRecurrence: each rank has its heads of a linear recurrence, and the
+// columns of the convolution before it.
+func TestRanksOfRecurrence(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("testdata", "partition", "recurrent.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range txtar.Parse(data).Files {
+		if f.Name != "in.ir" {
+			continue
+		}
+		m, err := ir.Parse(f.Name, f.Data, ops.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, devices := range []string{"0&1", "0&1&2", "0;1", "0&1;2&3"} {
+			t.Run(devices, func(t *testing.T) { ranksAgree(t, m, devices) })
+		}
+	}
+}
+
 // moduleOf reads a module of testdata.
 func moduleOf(t *testing.T, name string) *ir.Module {
 	t.Helper()

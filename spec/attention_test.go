@@ -27,6 +27,9 @@ func TestAttentionPaths(t *testing.T) {
 	}
 	var models []string
 	for _, file := range folders {
+		if readExpected(t, filepath.Dir(file)).Attention == "float64" {
+			continue // computed by testdata/combinations/make.py
+		}
 		models = append(models, filepath.Base(filepath.Dir(file)))
 	}
 	_, section, _ := strings.Cut(string(raw), "\n## Models of spec/testdata/families\n")

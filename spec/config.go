@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ func readConfig(path string) (map[string]any, error) {
 		return nil, err
 	}
 	var c map[string]any
-	if err := json.Unmarshal(b, &c); err != nil {
+	if err := json.Unmarshal(infinities.ReplaceAll(b, []byte("${1}null")), &c); err != nil {
 		return nil, &Error{Pos: Pos{File: path}, What: "not a JSON object: " + err.Error()}
 	}
 	if c == nil {
@@ -29,6 +30,10 @@ func readConfig(path string) (map[string]any, error) {
 	}
 	return textConfig(c), nil
 }
+
+// infinities matches the numbers that Python writes although JSON has none, outside of
+// texts. They stand for the absence of a limit.
+var infinities = regexp.MustCompile(`([\[,:]\s*)(?:-?(?:Infinity|NaN)\b|\{\s*"__float__"\s*:\s*"(?:-?Infinity|NaN)"\s*\})`)
 
 // textConfig merges the text_config of a multimodal model into the top level of
 // its configuration; the values of text_config take precedence.

@@ -3,6 +3,7 @@ package spec
 import (
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,16 +17,24 @@ type moduleValue struct {
 }
 
 // TestCoverage checks that every value of every module occurs in a model that
-// TestFamilies compares with transformers, or in a variant of TestVariants.
+// TestFamilies compares with transformers, in one of TestCombinations, or in a variant of
+// TestVariants.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/families/*/expected.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no models: %v", err)
 	}
+	combined, err := filepath.Glob("testdata/combinations/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		files[i] = filepath.Dir(files[i])
+	}
 	var models []*Model
-	for _, file := range files {
-		s, err := Load(filepath.Dir(file), Options{Quant: "f32"})
+	for _, file := range append(files, combined...) {
+		s, err := Load(file, Options{Quant: "f32"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +50,17 @@ func TestCoverage(t *testing.T) {
 		models = append(models, m)
 	}
 	for _, v := range append(wordValues(), otherValues...) {
+		if sharedActivation.MatchString(v.name) {
+			continue
+		}
 		if !inVariants(v.name) && !slices.ContainsFunc(models, v.in) {
 			t.Errorf("%s: no model of testdata/families has it; add one to make.py", v.name)
 		}
 	}
 }
+
+// sharedActivation matches activations of mixers, which use the ops of activation_function.
+var sharedActivation = regexp.MustCompile(`^[a-z0-9_]+\.activation=[a-z]`)
 
 // wordValues returns the words of network_structure's keys, from their tags.
 func wordValues() []moduleValue {
@@ -73,12 +88,20 @@ func wordValues() []moduleValue {
 			}})
 		}
 	}
-	typ := reflect.TypeFor[Network]()
-	for i := range typ.NumField() {
-		if words := typ.Field(i).Tag.Get("words"); words != "" {
-			add(typ.Field(i).Tag.Get("yaml"), words, func(m *Model) reflect.Value { return reflect.ValueOf(m.Net).Elem().Field(i) })
+	var section func(prefix string, typ reflect.Type, v func(m *Model) reflect.Value)
+	section = func(prefix string, typ reflect.Type, v func(m *Model) reflect.Value) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			field := func(m *Model) reflect.Value { return v(m).Field(i) }
+			if words := f.Tag.Get("words"); words != "" {
+				add(prefix+f.Tag.Get("yaml"), words, field)
+			}
+			if f.Type.Kind() == reflect.Struct {
+				section(prefix+f.Tag.Get("yaml")+".", f.Type, field)
+			}
 		}
 	}
+	section("", reflect.TypeFor[Network](), func(m *Model) reflect.Value { return reflect.ValueOf(m.Net).Elem() })
 	scaling, _ := reflect.TypeFor[RopeScaling]().FieldByName("RopeType")
 	add("rope_scaling.rope_type", scaling.Tag.Get("words"), func(m *Model) reflect.Value {
 		if m.Net.RopeScaling == nil {

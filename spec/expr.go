@@ -2,7 +2,11 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/participle/v2"
@@ -16,7 +20,8 @@ import (
 //	$rope_theta | 10000            the first present value
 //	= 1 / sqrt($query_pre_attn_scalar)
 //	act($hidden_act | gelu_new)    converts the activation name of transformers
-//	$rope_scaling.factor           key of a mapping
+//	$rope_scaling.factor           key of a mapping; of a list: the number of an entry
+//	each($p, M, ssd, '*', full) a list, or the letters of a text, with entries replaced
 //
 // An expression over absent parameters has no value and does not set the key.
 type exprFallback struct {
@@ -40,7 +45,8 @@ type exprProduct struct {
 }
 
 type exprAtom struct {
-	Ref   []string      `parser:"  '$' @Ident ('.' @Ident)*"`
+	Ref   []string      `parser:"  '$' @Ident ('.' @(Ident | Number))*"`
+	Text  string        `parser:"| @Text"`
 	Num   *float64      `parser:"| @Number"`
 	Call  *exprCall     `parser:"| @@"`
 	Word  string        `parser:"| @Ident"`
@@ -54,6 +60,7 @@ type exprCall struct {
 
 var exprParser = participle.MustBuild[exprFallback](
 	participle.Lexer(lexer.MustSimple([]lexer.SimpleRule{
+		{Name: "Text", Pattern: `'[^']*'`},
 		{Name: "Number", Pattern: `[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`},
 		{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
 		{Name: "Punct", Pattern: `[-+*/|$.(),=]`},
@@ -62,9 +69,13 @@ var exprParser = participle.MustBuild[exprFallback](
 	participle.Elide("Space"), participle.UseLookahead(2),
 )
 
+// exprForm is the pattern of a text that is an expression.
+const exprForm = `^(\$|= |(act|bf16|count|int|each|layers_at|layers_below|layers_every)\()`
+
+var exprStart = regexp.MustCompile(exprForm)
+
 func isExpr(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && n.Tag == "!!str" &&
-		(strings.HasPrefix(n.Value, "$") || strings.HasPrefix(n.Value, "= ") || strings.HasPrefix(n.Value, "act("))
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!str" && exprStart.MatchString(n.Value)
 }
 
 // evalExpr returns the expression's value: nil, a float64, a string, or a value of the
@@ -124,13 +135,11 @@ func (a *exprAtom) eval(c map[string]any) (any, error) {
 	case a.Ref != nil:
 		var x any = c
 		for _, name := range a.Ref {
-			m, ok := x.(map[string]any)
-			if !ok {
-				return nil, nil
-			}
-			x = m[name]
+			x = member(x, name)
 		}
 		return x, nil
+	case a.Text != "":
+		return strings.Trim(a.Text, "'"), nil
 	case a.Num != nil:
 		return *a.Num, nil
 	case a.Call != nil:
@@ -143,13 +152,26 @@ func (a *exprAtom) eval(c map[string]any) (any, error) {
 	return a.Word, nil
 }
 
+// member returns the value of a key or the entry of a list; nil if there is none.
+func member(x any, name string) any {
+	switch v := x.(type) {
+	case map[string]any:
+		return v[name]
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v) {
+			return v[i]
+		}
+	}
+	return nil
+}
+
 func (k *exprCall) eval(c map[string]any) (any, error) {
 	x, err := k.Args[0].eval(c)
 	if x == nil || err != nil {
 		return nil, err
 	}
 	switch k.Name {
-	case "sqrt", "int", "exp":
+	case "sqrt", "int", "exp", "bf16":
 		f, ok := number(x)
 		if !ok || f < 0 && k.Name != "exp" {
 			return nil, fmt.Errorf("%s of %v: want a number", k.Name, x)
@@ -159,12 +181,25 @@ func (k *exprCall) eval(c map[string]any) (any, error) {
 			return math.Trunc(f), nil
 		case "exp":
 			return math.Exp(f), nil
+		case "bf16":
+			return roundBF16(f), nil
 		}
 		return math.Sqrt(f), nil
 	case "act":
 		return activationName(x)
 	}
-	return nil, fmt.Errorf("unknown function %q%s", k.Name, suggest(k.Name, []string{"sqrt", "int", "exp", "act"}))
+	if f := listFunctions[k.Name]; f != nil {
+		args := []any{x}
+		for _, a := range k.Args[1:] {
+			y, err := a.eval(c)
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, y)
+		}
+		return f(args, c)
+	}
+	return nil, fmt.Errorf("unknown function %q%s", k.Name, suggest(k.Name, append([]string{"sqrt", "int", "exp", "bf16", "act"}, slices.Sorted(maps.Keys(listFunctions))...)))
 }
 
 func arith(op string, x, y any) (any, error) {

@@ -236,7 +236,7 @@ func (s *Spec) checkConsistency() error {
 	if s.PaddedVocabSize > 0 && s.PaddedVocabSize < s.VocabSize {
 		return errAt(s.Pos("padded_vocab_size"), "padded_vocab_size: have %d, less than vocab_size %d", s.PaddedVocabSize, s.VocabSize)
 	}
-	return nil
+	return s.checkMixers()
 }
 
 func contains(list []string, s string) bool {

@@ -56,7 +56,7 @@ func (m *Model) LowerText() ([]byte, error) {
 		return m.lowerGraph(), nil
 	}
 	m.standard = map[string]string{}
-	l := &lowerer{Model: m, decls: map[string]bool{}}
+	l := &lowerer{Model: m, decls: map[string]bool{}, read: map[string]bool{}}
 	for _, s := range m.stacks() {
 		l.enter(&s)
 		if s.std == "enc" {
@@ -91,17 +91,20 @@ type lowerer struct {
 	weights []string // declarations, in the order of their first use
 	states  []string // declarations
 	graphs  []string
-	decls   map[string]bool
-	err     error // the first error
+	decls   map[string]bool // declared weights, with @, and fixed states, with %
+	read    map[string]bool // standard names of tensors that a weight of several tensors reads
+	err     error           // the first error
 
 	// The stack and graph being written.
-	s       *stack
-	Hyper   Hyper // of the stack
-	windows []int
-	kv      string // KV cache of self-attention
-	at      int    // first layer of the run being written
-	t       *text
-	cs      map[string]string // rope tables by kind
+	s                   *stack
+	Hyper               Hyper // of the stack
+	windows             []int
+	kv                  string // KV cache of self-attention
+	embedded            string // token embeddings
+	values, firstValues string // values of the layer being written, and of the first layer
+	at                  int    // first layer of the run being written
+	t                   *text
+	cs                  map[string]string // rope tables by kind
 }
 
 // enter makes s the current stack.
@@ -130,14 +133,15 @@ func (l *lowerer) fail(format string, args ...any) {
 func (l *lowerer) decode() {
 	l.inputs("ids", "pos", "out_rows")
 	l.ropeTables()
-	x := l.layers("xn", l.embedding())
+	l.embedded = l.embedding()
+	x := l.layers("xn", l.embedded)
 	logits, hidden := l.head(x)
 	if !l.crosses() {
 		l.yield(map[string]string{"logits": logits, "hidden": hidden}, "logits", "hidden")
 	} else {
 		l.yield(map[string]string{"logits": logits}, "logits")
 	}
-	l.state(l.kv, l.windows, "")
+	l.state(l.kv, l.attentionWindows(), "")
 	l.graph("decode")
 }
 
@@ -167,10 +171,29 @@ func (l *lowerer) graph(name string) {
 	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R out_rows, S sequences) {\n%s  }\n", name, l.t.b.String()))
 }
 
-// state declares the KV cache of the stack's layers; suffix is "source" or "".
+// attentionWindows returns the windows of the layers with attention.
+func (l *lowerer) attentionWindows() []int {
+	var out []int
+	for i, w := range l.windows {
+		if l.Net.caches(i) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// state declares the KV cache of the layers with attention, or of all layers if it is
+// a source; suffix is "source" or "".
 func (l *lowerer) state(name string, windows []int, suffix string) {
 	h, kv := l.Hyper, l.Spec.stateType()
-	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
+	layers := len(windows)
+	if suffix != "" {
+		layers = h.Layers
+	}
+	if layers == 0 {
+		return
+	}
+	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
 	if same := commonWindow(windows); same > 0 && suffix == "" {
 		s += fmt.Sprintf(" window %d", same)
 	}
@@ -215,7 +238,7 @@ func (l *lowerer) checkAllUsed() {
 		form, _ := layerForm(std)
 		form = tensorIndex.ReplaceAllString(form, ".{j}.")
 		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor per head
-		if used[form] || used[alike] || std == "output.weight" && l.Net.TiedEmbeddings {
+		if used[form] || used[alike] || l.read[form] || std == "output.weight" && l.Net.TiedEmbeddings {
 			continue
 		}
 		l.fail("tensor %q maps to %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())

@@ -11,10 +11,11 @@ import (
 // residual addition.
 func (l *lowerer) attention(x string, run layerRun) string {
 	if l.Net.LatentAttention {
-		return l.attend(l.latentQueryKeyValue(x, run.rope), run)
+		return l.attend(l.latentQueryKeyValue(x, run.rope), l.ownGate(x), run)
 	}
 	h := l.Hyper
-	q, k, v := l.queryKeyValue(x)
+	q, k, v, gate := l.queryKeyValue(x)
+	k = l.scaled("k", k, l.Net.KeyScale)
 	if l.Net.QKNormPosition == "before_rope" {
 		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
 	}
@@ -27,14 +28,15 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	if l.Net.QKNormPosition == "after_rope" {
 		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
 	}
-	return l.attend([3]string{q, k, v}, run)
+	return l.attend([3]string{q, k, v}, gate, run)
 }
 
-// attend writes the token's row of the KV cache, attention on the cache and the
-// output projection.
-func (l *lowerer) attend(qkv [3]string, run layerRun) string {
-	l.t.effect("kv_append", []string{l.kv, qkv[1], qkv[2]})
-	args := []string{qkv[0], l.kv}
+// attend writes the token's row of the KV cache, attention on the cache, the gate on
+// its output (logits; "" if there is none) and the output projection.
+func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
+	kv := l.perLayer(l.kv, l.Net.caches)
+	l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
+	args := []string{qkv[0], kv}
 	a := l.attentionAttrs(run)
 	if std := l.s.in("self_attn.relative_bias.weight"); l.has(std) {
 		args = append(args, l.weight("rel", std, nil))
@@ -50,6 +52,9 @@ func (l *lowerer) attend(qkv [3]string, run layerRun) string {
 		args, a = append(args, l.weight("sinks", sa+"sinks.weight", nil)), a.flag("sinks")
 	}
 	o := l.t.op("a", "attention", args, a)
+	if gate != "" {
+		o = l.t.op("a", "mul", []string{o, l.t.op("ag", "sigmoid", []string{gate}, nil)}, nil)
+	}
 	o = l.linear("o", "wo", sa+"wo", o, nil)
 	return l.bias("o", "wo_bias", sa+"wo", o, nil)
 }
@@ -78,9 +83,37 @@ func (l *lowerer) attentionAttrs(run layerRun) attrs {
 	return a
 }
 
-// queryKeyValue writes the three projections. If the checkpoint stores them as
-// one fused matrix, each weight is a cut of it.
-func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
+// ownGate projects the gate on the output of attention by its own matrix, or returns ""
+// if the model has none. One number per head is repeated for the head's channels.
+func (l *lowerer) ownGate(x string) string {
+	if l.Net.AttnGate != "own" {
+		return ""
+	}
+	std, h := l.s.in("self_attn.wg"), l.Hyper
+	gate := l.affine("ag", "wg", std, x)
+	if rows := l.tensors[layerName(std+".weight", l.at)].Shape[0]; rows != h.Heads {
+		if rows != h.Heads*h.VDim {
+			l.fail("tensor %s.weight: %d rows, want one per head, %d, or per channel, %d", layerName(std, l.at), rows, h.Heads, h.Heads*h.VDim)
+		}
+		return gate
+	}
+	return l.t.op("ag", "matmul", []string{gate, l.ones(std, h.VDim)}, attrs{}.int("slices", h.Heads))
+}
+
+// ones declares a matrix of n ones in one column, which repeats a column n times. It is
+// computed from the first row of a stored matrix, since a weight has a source.
+func (l *lowerer) ones(std string, n int) string {
+	return l.built("ones", []string{std + ".weight"}, []int{n, 1}, true, func(src []*tensor.Transform) *tensor.Transform {
+		one := apply("reshape", apply("rows", src[0], 0, 1), l.Hyper.Hidden)
+		one = apply("exp", apply("scale", apply("rows", one, 0, 1), 0))
+		return apply("reshape", apply("fill", one, n), n, 1)
+	})
+}
+
+// queryKeyValue writes the three projections, and the gate on the output of attention,
+// "" if there is none. If the checkpoint stores them as one fused matrix, each weight is
+// a cut of it.
+func (l *lowerer) queryKeyValue(x string) (q, k, v, gate string) {
 	type part struct {
 		name, std string
 		c         *cut
@@ -92,14 +125,21 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
 			parts[i].std, parts[i].c = sa+"qkv", c
 		}
 	}
-	var out [3]string
+	if h := l.Hyper; l.Net.AttnGate == "query" {
+		parts[0].c = groupCut(h.Heads, 2*h.HeadDim, 0, h.HeadDim)
+		parts = append(parts, part{"g", sa + "wq", groupCut(h.Heads, 2*h.HeadDim, h.HeadDim, 2*h.HeadDim)})
+	}
+	out := make([]string, len(parts))
 	for i, p := range parts {
 		out[i] = l.linear(p.name, "w"+p.name, p.std, x, p.c)
 	}
 	for i, p := range parts {
 		out[i] = l.bias(p.name, "w"+p.name+"_bias", p.std, out[i], p.c)
 	}
-	return out[0], out[1], out[2]
+	if gate = l.ownGate(x); len(out) > 3 {
+		gate = out[3]
+	}
+	return out[0], out[1], out[2], gate
 }
 
 // qkvCuts returns the rows of q, k and v in a fused matrix. Format 0 groups the

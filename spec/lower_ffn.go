@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -16,6 +17,7 @@ var activations = map[string]string{
 // w2·(act(w1·x) ⊙ w3·x). w1 and w3 may be stored as one matrix.
 func (l *lowerer) ffn(x string) string {
 	ff := l.s.in("feed_forward.")
+	x = l.shiftedFFN(x)
 	var h string
 	switch {
 	case l.has(ff + "w1n3.weight"):
@@ -37,6 +39,24 @@ func (l *lowerer) ffn(x string) string {
 	return l.bias("down", "w_down_bias", ff+"w2", d, nil)
 }
 
+// shiftedFFN mixes the input with that of the token before, by a stored factor for each
+// channel, if the model has these (RWKV: Peng et al. 2023, §3.1.2).
+func (l *lowerer) shiftedFFN(x string) string {
+	std := l.s.in("feed_forward.shift.weight")
+	if !l.has(std) {
+		return x
+	}
+	has := func(layer int) bool { return l.hasAt(std, layer) }
+	if !l.decls["%ffn_shift"] {
+		l.decls["%ffn_shift"] = true
+		_, all := l.layersWith(has)
+		l.states = append(l.states, fmt.Sprintf("state %%ffn_shift[%d] : fixed {x: f32[%d]}", all, l.Hyper.Hidden))
+	}
+	before := l.t.op("sh", "token_shift", []string{l.perLayer("%ffn_shift", has), x}, nil)
+	delta := l.t.op("sh", "mul", []string{l.t.op("sh", "sub", []string{before, x}, nil), l.vector("ffn_shift", std)}, nil)
+	return l.t.op("m", "add", []string{x, delta}, nil)
+}
+
 // packedFFN writes a gated FFN with gate and up in one matrix, the gate's rows first.
 func (l *lowerer) packedFFN(x, std string) string {
 	lo, hi := rowsCut(0, l.Hyper.FFN), rowsCut(l.Hyper.FFN, 2*l.Hyper.FFN)
@@ -48,7 +68,7 @@ func (l *lowerer) packedFFN(x, std string) string {
 }
 
 func (l *lowerer) gated(gate, up string) string {
-	return l.t.op("g", "mul", []string{l.activation(gate), up}, nil)
+	return l.t.op("g", "mul", []string{l.activation(l.scaled("gate", gate, l.Net.FFNGateScale)), up}, nil)
 }
 
 func (l *lowerer) activation(x string) string {

@@ -18,14 +18,18 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	} else {
 		q = l.affine("q", "wq", sa+"wq", x)
 	}
-	q = l.t.op("qr", "rope", []string{q, l.cs[rope]}, l.latentRope(h.Heads).int("offset", n.QKNopeHeadDim))
+	if rope != ropeNone {
+		q = l.t.op("qr", "rope", []string{q, l.cs[rope]}, l.latentRope(h.Heads).int("offset", n.QKNopeHeadDim))
+	}
 
 	kv := l.affine("ckv", "wkv_a", sa+"wkv_a", x)
 	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
 	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
 	c = l.latentNorm("c", "kv_a_norm", c)
 	kv = l.affine("kvb", "wkv_b", sa+"wkv_b", c)
-	shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))
+	if rope != ropeNone {
+		shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))
+	}
 	cols := func(hint string, lo, hi int) string {
 		return l.t.op(hint, "head_cols", []string{kv}, attrs{}.int("heads", h.Heads).int("lo", lo).int("hi", hi))
 	}

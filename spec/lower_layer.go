@@ -52,28 +52,27 @@ func (l *lowerer) attnScale(layer int) float64 {
 func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
 		l.at = run.lo
-		result, carry := l.t.fresh(hint), l.t.fresh("x")
-		l.t.line("%s = repeat %d..%d (%s = %s) {", result, run.lo, run.hi, carry, x)
-		l.t.indent++
-		l.t.line("yield %s", l.layer(carry, run))
-		l.t.indent--
-		l.t.line("}")
-		x = result
+		x = l.repeat(hint, x, run, func(x string) string { return l.layer(x, run) })
 	}
 	l.at = 0
 	return x
 }
 
-// layer writes attention and FFN with their norms and residual additions.
+// layer writes a token mixer and an FFN with their norms and residual additions.
+// Either of them may be missing.
 func (l *lowerer) layer(x string, run layerRun) string {
 	n := l.Net
-	h := x
-	if n.UseSelfAttnPreNorm {
-		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), x, n.AttnPreNormBase)
+	if l.s.std == "dec" && len(n.mixers(run.lo)) == 0 {
+		return l.onlyFFN(x)
 	}
-	a := l.attention(h, run)
-	a = l.outNorm("o", "attn_out_norm", l.s.in("self_attn.out_norm"), a)
-	a = l.scaled("o", a, n.AttnOutScale)
+	h := x
+	if n.sharedAt(run.lo) {
+		h = l.t.op("h", "add", []string{x, l.sharedBlock(x, run)}, nil)
+	}
+	if n.UseSelfAttnPreNorm {
+		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, n.AttnPreNormBase)
+	}
+	a := l.mix(h, run)
 	if n.IsParallelAttn || n.MLPAttnShareInput {
 		in := h
 		if n.MLPAttnShareInput {
@@ -87,7 +86,7 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	if n.ResidualNormed {
 		residual = h
 	}
-	x1 := l.t.op("x1", "add", []string{residual, a}, nil)
+	x1 := l.t.op("x1", "add", []string{l.scaled("res", residual, l.mixResidual(run)), a}, nil)
 	in := x1
 	if post, ok := l.postNorm("p", "attn_post_norm", l.s.in("self_attn.post_norm"), x1); ok {
 		in = post
@@ -99,13 +98,27 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		x1 = l.cross(x1)
 		in = x1
 	}
+	if l.ffnOf(run.lo) == "none" {
+		return x1
+	}
 	m, normed := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), in, n.FFNPreNormBase)
 	if normed && n.ResidualNormed {
 		x1 = m
 	}
+	x1 = l.scaled("res", x1, n.FFNResidual)
 	x2 := l.t.op("x2", "add", []string{x1, l.scaledFFN(m)}, nil)
 	x2, _ = l.postNorm("x2", "ffn_post_norm", l.s.in("feed_forward.post_norm"), x2)
 	return x2
+}
+
+// onlyFFN writes a layer without a token mixer. Its norm may have the name of either.
+func (l *lowerer) onlyFFN(x string) string {
+	m, ok := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), x, l.Net.FFNPreNormBase)
+	if !ok {
+		m, _ = l.norm("m", "attn_norm", l.s.in("self_attn.pre_norm"), x, l.Net.AttnPreNormBase)
+	}
+	x = l.scaled("res", x, l.Net.FFNResidual)
+	return l.t.op("x2", "add", []string{x, l.scaledFFN(m)}, nil)
 }
 
 func (l *lowerer) scaledFFN(in string) string {

@@ -20,11 +20,22 @@ func (l *lowerer) experts(x string) string {
 		args = append(args, b)
 	}
 	r := l.t.op("r", "route", args, l.routeAttrs())
-	y := l.routed(x, r)
+	y := l.latentExperts(x, r)
 	if l.has(moe + "shared_expert.w2.weight") {
 		y = l.t.op("f", "add", []string{y, l.sharedExpert(x)}, nil)
 	}
 	return y
+}
+
+// latentExperts writes the routed experts, between projections to and from a narrower
+// vector if the model has them (Nemotron 3).
+func (l *lowerer) latentExperts(x, r string) string {
+	moe := l.s.in("moe.")
+	if !l.has(moe + "latent_in.weight") {
+		return l.routed(x, r)
+	}
+	y := l.routed(l.affine("ml", "w_latent_in", moe+"latent_in", x), r)
+	return l.affine("f", "w_latent_out", moe+"latent_out", y)
 }
 
 // scoreBiasCut is expertRows for a score correction that may be stored as a row

@@ -12,7 +12,7 @@ const (
 // ropeKind returns the rotary table of a layer.
 func (l *lowerer) ropeKind(layer int) string {
 	n := l.Net
-	if n.PositionEmbedding != "rope" {
+	if n.PositionEmbedding != "rope" || !n.caches(layer) && !(n.Linear.Rope && n.mixes(layer, "linear")) {
 		return ropeNone
 	}
 	if p := n.RopePattern; len(p) > 0 {

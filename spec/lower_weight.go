@@ -104,11 +104,23 @@ func (l *lowerer) declaration(name, std string) declaration {
 	for !has(first) {
 		first++
 	}
+	if p := l.tensors[layerName(std, l.at)].Pattern; !strings.Contains(p, "{i}") { // one tensor, named by the first layer that reads it
+		for d.lo = first; !has(d.lo) || l.tensors[layerName(std, d.lo)].Pattern != p; {
+			d.lo++
+		}
+		if d.hi = d.lo + 1; d.lo > first {
+			d.name += fmt.Sprintf("_%d", d.lo)
+		}
+		return d
+	}
 	d.lo, d.hi = l.at, l.at+1
-	for d.lo > 0 && has(d.lo-1) {
+	alike := func(i int) bool {
+		return has(i) && l.tensors[layerName(std, i)].Pattern == l.tensors[layerName(std, l.at)].Pattern
+	}
+	for d.lo > 0 && alike(d.lo-1) {
 		d.lo--
 	}
-	for d.hi < l.Hyper.Layers && has(d.hi) {
+	for d.hi < l.Hyper.Layers && alike(d.hi) {
 		d.hi++
 	}
 	if d.lo > first {

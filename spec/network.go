@@ -87,6 +87,25 @@ type Network struct {
 	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm before attention (ModernBERT)
 	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: minimum distance of the last bucket (T5)
 
+	AttnGate    string  `yaml:"attn_gate" words:"none|query|own"` // gate on the output of attention, a sigmoid; query: each head of wq stores its query, then its gate; own: a matrix wg, with one row per channel or per head
+	AttnInScale float64 `yaml:"attn_in_scale"`                    // factor on the input of attention (Falcon H1)
+	KeyScale    float64 `yaml:"key_scale"`                        // factor on the keys (Falcon H1)
+
+	// Token mixers.
+	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|time_mix|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
+	ParallelMixer string          `yaml:"parallel_mixer" words:"linear|selective_scan|ssd|short_conv|rg_lru"`                           // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)
+	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|none"`                                                       // FFN of each layer, repeated; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
+	AttnResidual  float64         `yaml:"attn_residual_scale"`                                                                          // factor on the residual that the output of attention is added to (MiniMax)
+	FFNResidual   float64         `yaml:"ffn_residual_scale"`                                                                           // factor on the residual that the output of the FFN is added to (MiniMax)
+	FFNGateScale  float64         `yaml:"ffn_gate_scale"`                                                                               // factor on the gate of the FFN, before its activation (Falcon H1)
+	StoredDecay   string          `yaml:"stored_decay" words:"log|rate"`                                                                // what a_log of linear_attention, selective_scan and ssd stores; log: A_log, where the decay's rate is −exp(A_log); rate: that rate (GGUF)
+	Linear        LinearAttention `yaml:"linear_attention"`                                                                             // layers with linear attention: Gated DeltaNet, Kimi Delta Attention, lightning attention, retention
+	Scan          Scan            `yaml:"selective_scan"`                                                                               // layers with a selective scan (Mamba)
+	SSD           SSD             `yaml:"ssd"`                                                                                          // layers with state-space duality (Mamba-2)
+	SharedBlock   SharedBlock     `yaml:"shared_block"`                                                                                 // transformer block that several layers share, in front of their token mixers
+	TimeMix       TimeMix         `yaml:"time_mix"`                                                                                     // layers with RWKV-7's time mixing
+	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                                       // layers with a real-gated linear recurrent unit
+
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
 	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
 	WeightGroupLayers int `yaml:"weight_group_layers"` // number of stored layers per group, which run in sequence in place of each layer
@@ -152,8 +171,16 @@ func newNetwork() Network {
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
+		AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
+		Linear:         LinearAttention{Layout: "blocks", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
+		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
+		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
+}
+
+func newGatedNorm() GatedNorm {
+	return GatedNorm{Function: "rms", Gate: "silu", Position: "after_norm"}
 }
 
 // typeShortNames maps long names of network types to their short forms.

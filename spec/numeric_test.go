@@ -62,7 +62,20 @@ func TestFamilies(t *testing.T) {
 // TestGraphs does the same for models with a graph in their model spec.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/graphs/*.yaml")
+	testSpecs(t, "testdata/graphs/*.yaml")
+}
+
+// TestCombinations does the same for combinations of modules that no published model
+// has. The expected results are those of testdata/combinations/make.py.
+func TestCombinations(t *testing.T) {
+	t.Parallel()
+	testSpecs(t, "testdata/combinations/*.yaml")
+}
+
+// testSpecs compares the models of the model specs that match.
+func testSpecs(t *testing.T, specs string) {
+	t.Helper()
+	files, err := filepath.Glob(specs)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no model specs: %v", err)
 	}

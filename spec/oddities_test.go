@@ -143,7 +143,7 @@ func TestConfigWordings(t *testing.T) {
 func TestOutsideArchitectures(t *testing.T) {
 	t.Parallel()
 	for arch, want := range map[string][]string{
-		"mamba":     {"state-space layers", "nor do the ops of a graph: block", "full, sliding-window or latent"},
+		"xlstm":     {"mLSTM and sLSTM layers", "nor do the ops of a graph: block", "full, sliding-window or latent"},
 		"dbrx":      {"experts stored", "a graph: block can express it"},
 		"diffllama": {"differential attention", "a graph: block can express it"},
 		"nosuch":    {`unknown architecture "nosuch"`, "network_structure", "graph: block"},

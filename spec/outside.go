@@ -41,7 +41,7 @@ func (s *Spec) unknownArchitecture(arch string) error {
 		if o.Graph {
 			graph = "but a graph: block can express it with the ops of docs/ops.md"
 		}
-		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention with an FFN or experts), %s", arch, o.Missing, graph)
+		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention, linear attention, state spaces or short convolutions with an FFN or experts), %s", arch, o.Missing, graph)
 	}
 	return errAt(Pos{File: s.File}, "unknown architecture %q%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), or with a graph: block if no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
 }

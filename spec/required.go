@@ -11,7 +11,7 @@ import (
 func (m *Model) checkRequired(unused []string) error {
 	for _, s := range m.stacks() {
 		for i := range s.hyper.Layers {
-			names := append(m.requiredAttention(&s, i), m.requiredFFN(&s, i)...)
+			names := append(m.requiredMixer(&s, i), m.requiredFFN(&s, i)...)
 			if err := m.demand(append(names, m.requiredNorms(&s, i)...), unused); err != nil {
 				return err
 			}
@@ -40,18 +40,36 @@ func (m *Model) demand(names, unused []string) error {
 	return nil
 }
 
+// hasAt reports whether a layer has the tensor.
+func (m *Model) hasAt(std string, layer int) bool {
+	_, ok := m.tensors[layerName(std, layer)]
+	return ok
+}
+
+// requiredMixer returns the tensors that the token mixers of a layer need.
+func (m *Model) requiredMixer(s *stack, i int) []string {
+	if s.std != "dec" {
+		return m.requiredAttention(s, i)
+	}
+	out := m.requiredMixers(i)
+	if m.Net.attends(i) {
+		out = append(out, m.requiredAttention(s, i)...)
+	}
+	return out
+}
+
 func (m *Model) requiredAttention(s *stack, i int) []string {
 	l := layerName(s.in(""), i)
 	out := []string{l + "self_attn.wo.weight"}
 	switch {
 	case m.Net.LatentAttention:
 		out = append(out, l+"self_attn.wkv_a.weight", l+"self_attn.kv_a_norm.weight", l+"self_attn.wkv_b.weight")
-		if m.has(s.in("self_attn.wq_a.weight")) {
+		if m.hasAt(s.in("self_attn.wq_a.weight"), i) {
 			out = append(out, l+"self_attn.q_a_norm.weight", l+"self_attn.wq_b.weight")
 		} else {
 			out = append(out, l+"self_attn.wq.weight")
 		}
-	case m.has(s.in("self_attn.qkv.weight")):
+	case m.hasAt(s.in("self_attn.qkv.weight"), i):
 		out = append(out, l+"self_attn.qkv.weight")
 	default:
 		out = append(out, l+"self_attn.wq.weight", l+"self_attn.wk.weight", l+"self_attn.wv.weight")
@@ -64,11 +82,17 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 	if m.Net.AttentionSinks {
 		out = append(out, l+"self_attn.sinks.weight")
 	}
+	if m.Net.AttnGate == "own" {
+		out = append(out, l+"self_attn.wg.weight")
+	}
 	return out
 }
 
 func (m *Model) requiredFFN(s *stack, i int) []string {
 	l := layerName(s.in(""), i)
+	if m.ffnOf(i) == "none" {
+		return nil
+	}
 	if !m.hasExperts(i) {
 		w1 := "feed_forward.w1n3.weight"
 		if _, ok := m.tensors[l+w1]; !ok {
@@ -116,8 +140,15 @@ func (m *Model) requiredNorms(s *stack, i int) []string {
 		return ok
 	}
 	var out []string
-	if !has("self_attn.post_norm") && !has("self_attn.out_norm") && !m.missingForm(s, s.in("self_attn.pre_norm.weight"), i) {
+	if s.std == "dec" && len(m.Net.mixers(i)) > 0 && !has("self_attn.post_norm") && !has("self_attn.out_norm") && !m.missingForm(s, s.in("self_attn.pre_norm.weight"), i) {
 		out = append(out, l+"self_attn.pre_norm.weight")
+	}
+	single := s.std == "dec" && (len(m.Net.mixers(i)) == 0 || m.ffnOf(i) == "none") // the layer's only norm may have either name
+	if single {
+		if !has("self_attn.pre_norm") && !has("feed_forward.pre_norm") {
+			out = append(out, l+"self_attn.pre_norm.weight")
+		}
+		return out
 	}
 	if !has("feed_forward.post_norm") && !has("feed_forward.out_norm") && !m.Net.IsParallelAttn && !has("self_attn.post_norm") {
 		out = append(out, l+"feed_forward.pre_norm.weight")

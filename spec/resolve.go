@@ -22,6 +22,8 @@ type Model struct {
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // by weight of the lowered module: the standard name of its tensor
 
+	renamed []string // standard names of layers' tensors that are stored under several names
+
 	graph []byte // the module's text, if the model spec has a graph
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
@@ -63,6 +65,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		return nil, err
 	}
 	m.shareEmbeddings()
+	m.findRenamed()
 	if err := m.checkTensors(unused); err != nil {
 		return nil, err
 	}
@@ -115,13 +118,13 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if renamed {
 			t.Pattern = name
 		}
-		if m.sharesLayers(rule, i) {
-			if err := m.shareLayers(rule, i, j, t); err != nil {
+		if share := m.sharing(rule, i); share != nil {
+			if err := share(rule, i, j, t); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		std := rule.standard.Name(i, j)
+		std := m.ownName(rule.standard.Name(i, j), i)
 		if other, twice := m.tensors[std]; twice {
 			if (std == "dec.token_embeddings.weight" || std == "output.bias") && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
 				m.Unused = append(m.Unused, name)

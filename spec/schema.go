@@ -22,6 +22,9 @@ var specSource string
 //go:embed network.go
 var networkSource string
 
+//go:embed mixer_network.go
+var mixerSource string
+
 //go:embed engine.go
 var engineSource string
 
@@ -34,7 +37,7 @@ type schemaNode = map[string]any
 // Schema returns the JSON Schema (2020-12) of a model spec, for editors. Load
 // rejects everything that the schema rejects, and also checks the model's files.
 func Schema() []byte {
-	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource)}
+	s := schemer{docs: fieldComments(specSource, networkSource, mixerSource, engineSource, medusaSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model spec"
@@ -65,8 +68,11 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 			continue
 		}
 		p := s.value(f.Type, f.Tag.Get("words"), key)
+		if f.Type.Kind() == reflect.Struct {
+			p = s.structure(v.Field(i), true)
+		}
 		if expressions && len(p) > 0 {
-			p = schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": `^(\$|= |act\()`}}}
+			p = schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": exprForm}}}
 		}
 		if doc := s.docs[t.Name()+"."+f.Name]; doc != "" {
 			p["description"] = doc

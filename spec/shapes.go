@@ -212,7 +212,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		out[s.in(name+".bias")] = shape{dims: []int{rows}, why: why}
 	}
 	for _, attn := range []string{"self_attn.", "cross_attn."} {
-		linear(attn+"wq", q, h.Hidden, heads)
+		linear(attn+"wq", q*m.queryParts(), h.Hidden, heads)
 		linear(attn+"wk", kv, h.Hidden, heads)
 		linear(attn+"wv", v, h.Hidden, heads)
 		linear(attn+"qkv", q+kv+v, h.Hidden, heads)
@@ -234,6 +234,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("moe.gate", m.Net.ExpertCount, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
 	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
 	m.normShapes(s, out)
+	m.mixerShapes(s, out)
 	bias := s.in("self_attn.relative_bias.weight")
 	out[bias] = shape{dims: []int{m.storedRows(layerName(bias, 0)), h.Heads}, why: heads}
 	out[s.in("self_attn.sinks.weight")] = shape{dims: []int{h.Heads}, why: heads}
@@ -242,6 +243,14 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		out[s.in("self_attn."+name+".weight")] = s2
 		out[s.in("self_attn."+name+".bias")] = s2
 	}
+}
+
+// queryParts returns the number of heads that wq stores for each query head.
+func (m *Model) queryParts() int {
+	if m.Net.AttnGate == "query" {
+		return 2
+	}
+	return 1
 }
 
 // normShapes adds the shapes of norms over the hidden width.

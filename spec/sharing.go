@@ -28,6 +28,18 @@ func (m *Model) sharesLayers(r nameRule, i int) bool {
 	return strings.Contains(r.standard.String(), "{i}") && (i < 0 || m.Net.WeightGroups > 0)
 }
 
+// sharing returns the function that records a tensor that several layers may read; nil
+// for the tensor of one layer.
+func (m *Model) sharing(r nameRule, i int) func(r nameRule, i, j int, t Tensor) error {
+	switch {
+	case i >= 0 && m.sharesBlock(r):
+		return m.shareBlock
+	case m.sharesLayers(r, i):
+		return m.shareLayers
+	}
+	return nil
+}
+
 // shareLayers records the tensor for every layer that reads it: all layers of a
 // stack if its name has no index, otherwise the layers of its weight group. If
 // there are fewer layers than groups, the tensors of later groups are unused.

@@ -40,6 +40,9 @@ func (m *Model) layerWindows(layers int) []int {
 		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
 			continue
 		}
+		if slices.Contains(n.MixerPattern, "sliding") && !n.mixes(i, "sliding") || !n.caches(i) {
+			continue
+		}
 		if n.FullAttnStep > 0 && i%n.FullAttnStep == 0 {
 			continue
 		}
@@ -49,21 +52,25 @@ func (m *Model) layerWindows(layers int) []int {
 }
 
 // hasExperts reports whether a layer is a mixture of experts.
-func (m *Model) hasExperts(layer int) bool {
-	n := m.Net
-	return n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
-		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer)
-}
+func (m *Model) hasExperts(layer int) bool { return m.ffnOf(layer) == "experts" }
 
 // missingForm reports whether only some layers of the stack have a tensor and this
 // layer is not one of them.
 func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	name := strings.TrimPrefix(form, s.std+".{i}.")
+	if s.std == "dec" {
+		if missing, known := m.missingMixer(name, layer); known {
+			return missing
+		}
+	}
 	switch {
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "moe."):
 		return !m.hasExperts(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
 		return m.hasExperts(layer)
+	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
+		_, ok := m.tensors[layerName(form, layer)]
+		return !ok && layer == 0
 	case slices.Contains(m.Net.UnevenTensors, name):
 		_, ok := m.tensors[layerName(form, layer)]
 		return !ok
@@ -73,9 +80,34 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	return false
 }
 
+// findRenamed finds the tensors that layers store under different names.
+func (m *Model) findRenamed() {
+	patterns := map[string]string{}
+	for _, std := range m.Tensors() {
+		form, i := layerForm(std)
+		if i < 0 {
+			continue
+		}
+		p := m.tensors[std].Pattern
+		if first, seen := patterns[form]; seen && first != p && !slices.Contains(m.renamed, form) {
+			m.renamed = append(m.renamed, form)
+		}
+		patterns[form] = p
+	}
+}
+
 // kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
-	kind := fmt.Sprintf("experts=%t norm=%t weights=%v", m.hasExperts(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	if m.Net.mixes(layer, "time_mix") {
+		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
+	}
+	if m.Net.sharedAt(layer) {
+		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own
+	}
+	for _, form := range m.renamed {
+		kind += " " + m.tensors[layerName(form, layer)].Pattern
+	}
 	for _, name := range m.Net.UnevenTensors {
 		kind += fmt.Sprintf(" %s=%t", name, !m.missingForm(s, s.in(name), layer))
 	}

@@ -85,6 +85,8 @@ var variants = []variant{
 			}
 			want.Greedy = nil
 		}},
+	{values: []string{"mixer_pattern=sliding"}, model: "gemma3", net: map[string]any{"attention_pattern": nil, "mixer_pattern": []string{"sliding", "full", "sliding"}}},
+	{values: []string{"stored_decay=rate"}, model: "bamba", net: map[string]any{"stored_decay": "rate"}, source: decayRates},
 	// Inferflow's name of Mixtral's norm in front of the experts.
 	{values: []string{"residual: post-norm as FFN input"}, model: "mixtral", net: map[string]any{"is_attn_post_as_residual": false,
 		"tensor_name_mapping": map[string]any{"model.layers.{i}.post_attention_layernorm.weight": "dec.{i}.self_attn.post_norm.weight"}}},
@@ -189,6 +191,21 @@ func allQueriesFirst(source interp.Source) interp.Source {
 				to = heads + kv + g
 			}
 			copy(out.F[to*head:], x.F[i*head:][:head])
+		}
+		return out, nil
+	}
+}
+
+// decayRates replaces A_log by −exp(A_log), which GGUF files store.
+func decayRates(source interp.Source) interp.Source {
+	return func(name string) (*tensor.Tensor, error) {
+		x, err := source(name)
+		if err != nil || !strings.HasSuffix(name, ".A_log") {
+			return x, err
+		}
+		out := tensor.New(tensor.F32, x.Shape...)
+		for i, v := range x.F {
+			out.F[i] = -math.Exp(v)
 		}
 		return out, nil
 	}

@@ -123,6 +123,10 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 		if same && !contains(alwaysPrinted, tag) {
 			continue
 		}
+		if f.Kind() == reflect.Struct {
+			put(root, tag, structNode(f, def.Field(i)))
+			continue
+		}
 		if f.Kind() == reflect.Pointer && f.IsNil() {
 			put(root, tag, freeNode(map[string]any{"rope_type": "none"}))
 			continue
@@ -132,6 +136,22 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 		}
 	}
 	return root
+}
+
+// structNode returns the keys of a section with values that differ from the defaults.
+func structNode(have, def reflect.Value) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	for i := range have.NumField() {
+		f, tag := have.Field(i), have.Type().Field(i).Tag.Get("yaml")
+		switch {
+		case reflect.DeepEqual(f.Interface(), def.Field(i).Interface()):
+		case f.Kind() == reflect.Struct:
+			put(m, tag, structNode(f, def.Field(i)))
+		default:
+			put(m, tag, flow(fieldNode(f)))
+		}
+	}
+	return m
 }
 
 // mappingNode returns the tensor names. A name from a layer with another prefix is

@@ -3,9 +3,11 @@ package templates
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"runtime"
 	"strings"
-	"unsafe"
 
+	"github.com/ebitengine/purego"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 )
@@ -253,7 +255,7 @@ func randomRecurrence(r *rand.Rand) *cellOp {
 }
 
 // run calls the kernel for a step with the rows of its arguments.
-func (c *cellOp) run(lib map[string]uintptr, call func(fn uintptr, args ...uintptr), step *cStep, base []float32, rows [][]float32, out []float32, threads int) {
+func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [][]float32, out []float32, threads int) {
 	cells := cCells{step: step, base: &base[0], start: c.start, row: c.row}
 	at := func(i int) *float32 {
 		if i < 0 || i >= len(rows) {
@@ -271,7 +273,7 @@ func (c *cellOp) run(lib map[string]uintptr, call func(fn uintptr, args ...uintp
 		return int64(round16(c.cols[i]))
 	}
 	ldo := int64(round16(c.op.Results[0].Type.Cols()))
-	var p unsafe.Pointer
+	var p any
 	shape := c.op.Args[0].State.Fields[0].Shape
 	switch c.call {
 	case "conv":
@@ -279,12 +281,12 @@ func (c *cellOp) run(lib map[string]uintptr, call func(fn uintptr, args ...uintp
 		if len(shape) == 2 {
 			a.taps = int32(shape[0] + 1)
 		}
-		p = unsafe.Pointer(a)
+		p = a
 	case "lru":
-		p = unsafe.Pointer(&cLRU{cells: cells, x: at(0), ldx: ld(0), logA: at(1), lda: ld(1), out: &out[0], ldo: ldo, cols: int32(c.cols[0])})
+		p = &cLRU{cells: cells, x: at(0), ldx: ld(0), logA: at(1), lda: ld(1), out: &out[0], ldo: ldo, cols: int32(c.cols[0])}
 	case "scan":
-		p = unsafe.Pointer(&cScan{cells: cells, x: at(0), dt: at(1), b: at(2), c: at(3), ldx: ld(0), lddt: ld(1), ldb: ld(2), ldc: ld(3), a: at(4), out: &out[0], ldo: ldo,
-			channels: int32(shape[0]), states: int32(shape[1]), scratch: &c.scratch[0]})
+		p = &cScan{cells: cells, x: at(0), dt: at(1), b: at(2), c: at(3), ldx: ld(0), lddt: ld(1), ldb: ld(2), ldc: ld(3), a: at(4), out: &out[0], ldo: ldo,
+			channels: int32(shape[0]), states: int32(shape[1]), scratch: &c.scratch[0]}
 	case "recurrence":
 		s := ops.RecurrenceShapeOf(c.op)
 		word := func(attr string, words ...string) (n int32) {
@@ -306,7 +308,8 @@ func (c *cellOp) run(lib map[string]uintptr, call func(fn uintptr, args ...uintp
 			}
 			a.slopes, a.slopeScale = &slopes[0], 0.5
 		}
-		p = unsafe.Pointer(a)
+		p = a
 	}
-	call(lib[c.call], uintptr(p), uintptr(threads))
+	purego.SyscallN(lib[c.call], reflect.ValueOf(p).Pointer(), uintptr(threads))
+	runtime.KeepAlive(p) // and what it refers to
 }

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
-	"github.com/ebitengine/purego"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/irtest"
 )
@@ -135,8 +133,7 @@ func (w *cellWorld) step(parts []cellPart, threads int) {
 	}
 	cols := w.op.op.Results[0].Type.Cols()
 	out := alignedFloats(len(tokens) * round16(cols))
-	w.op.run(w.lib, func(fn uintptr, args ...uintptr) { purego.SyscallN(fn, args...) }, s, w.base, rows, out, threads)
-	runtime.KeepAlive([]any{first, past, pos, mask, cellAt, cellFrom, cell})
+	w.op.run(w.lib, s, w.base, rows, out, threads)
 	for t, k := range tokens {
 		k.out = slices.Clone(out[t*round16(cols):][:cols])
 	}

@@ -32,6 +32,7 @@ type verdict struct {
 	WeightType    string          `json:"weight_type"`     // of most of the weights
 	BitsPerWeight float64         `json:"bits_per_weight"` // of all weights
 	StateBytes    int64           `json:"state_bytes_per_sequence"`
+	FixedBytes    int64           `json:"fixed_state_bytes_per_sequence,omitempty"`
 	Context       int             `json:"context"`
 	Devices       []compiler.Need `json:"devices"`
 	UnusedTensors []string        `json:"unused_tensors"`
@@ -60,6 +61,7 @@ func (c *checkCmd) Run() error {
 	for _, d := range v.Devices {
 		v.WeightBytes += d.WeightBytes
 		v.StateBytes += d.StateBytes
+		v.FixedBytes += d.FixedBytes
 	}
 	v.WeightType, v.BitsPerWeight = p.WeightTypes()
 	if c.JSON {
@@ -74,9 +76,16 @@ func (v *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "  parameters  %.1f M\n", float64(v.Parameters)/1e6)
 	fmt.Fprintf(w, "  weights     %.1f MB of %s, %.1f bits per weight\n", float64(v.WeightBytes)/1e6, v.WeightType, v.BitsPerWeight)
 	fmt.Fprintf(w, "  KV cache    %.1f MB for a sequence of %d tokens\n", float64(v.StateBytes)/1e6, v.Context)
+	if v.FixedBytes > 0 {
+		fmt.Fprintf(w, "  states      %.1f MB of fixed-size states for a sequence of any length\n", float64(v.FixedBytes)/1e6)
+	}
 	for _, d := range v.Devices {
-		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, KV cache %.1f, activations %.1f\n", d.Device,
-			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, float64(d.ActivationBytes)/1e6)
+		states := ""
+		if d.FixedBytes > 0 {
+			states = fmt.Sprintf(" fixed-size states %.1f,", float64(d.FixedBytes)/1e6)
+		}
+		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, KV cache %.1f,%s activations %.1f\n", d.Device,
+			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, states, float64(d.ActivationBytes)/1e6)
 	}
 	if v.Medusa != nil {
 		fmt.Fprintf(w, "  medusa      %s\n", v.Medusa)

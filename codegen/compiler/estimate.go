@@ -12,9 +12,8 @@ import (
 
 // The step for which check counts activations: the engine's defaults.
 const (
-	checkTokens   = 512
-	sequenceCells = 2 // cells of a sequence: that of its last rows, and the next
-	checkOutRows  = 64
+	checkTokens  = 512
+	checkOutRows = 64
 )
 
 // A Need is the memory of a device for one sequence with a full context, in
@@ -23,6 +22,7 @@ type Need struct {
 	Device          string `json:"device"`
 	WeightBytes     int64  `json:"weight_bytes"`
 	StateBytes      int64  `json:"state_bytes"`
+	FixedBytes      int64  `json:"fixed_state_bytes,omitempty"` // fixed-size states
 	ActivationBytes int64  `json:"activation_bytes"`
 	Bytes           int64  `json:"bytes"`
 }
@@ -38,14 +38,14 @@ func (m *Model) need(r *Rank) Need {
 		n.WeightBytes += w.Bytes
 	}
 	for _, s := range r.CPU.Manifest.States {
-		if s.PageRows == 0 {
-			n.StateBytes += sequenceCells * s.CellBytes * int64(s.Count)
+		if s.CellBytes > 0 {
+			n.FixedBytes += s.CellBytes * int64(s.Count)
 			continue
 		}
 		pages := int64((m.Context + s.PageRows - 1) / s.PageRows)
 		n.StateBytes += s.PageBytes * pages * int64(s.Count)
 	}
-	n.Bytes = n.WeightBytes + n.StateBytes + n.ActivationBytes
+	n.Bytes = n.WeightBytes + n.StateBytes + n.FixedBytes + n.ActivationBytes
 	return n
 }
 

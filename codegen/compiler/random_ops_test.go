@@ -99,7 +99,7 @@ func sameAsInterpreter(t *testing.T, text string, seed uint64, load func(*madeUp
 	m := madeUp(t, text, seed)
 	load(m, t)
 	whole := m.compare(t, prompt(n, 3), 64, 1e-2)
-	for _, budget := range []int{1, 3} {
+	for _, budget := range []int{1, 3, 18} { // 18: a step across the end of a cell
 		for o, rows := range m.compare(t, prompt(n, 3), budget, 1e-2) {
 			if m.model.Dispatch != nil { // of the CPU: kernels of GPUs differ in the order of sums
 				sameBits(t, fmt.Sprintf("%d a step: output %d", budget, o), rows, whole[o])

@@ -188,6 +188,7 @@ var operations = map[string]operation{
 	"reshape":      {1, -1, evalReshape},
 	"permute_rows": {1, 1, evalPermuteRows},
 	"group_rows":   {1, 4, evalGroupRows},
+	"repeat_rows":  {1, 1, evalRepeatRows},
 	"scale":        {1, 1, evalScale},
 	"add":          {1, 1, evalAdd},
 	"l2norm_rows":  {1, 0, evalL2NormRows},

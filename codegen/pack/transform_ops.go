@@ -263,6 +263,15 @@ func evalGroupRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	return v.remap(groups*take, func(r int) int { return r/take*group + lo + r%take }), nil
 }
 
+// evalRepeatRows repeats each row.
+func evalRepeatRows(r *tensor.Transform, args []value, _ []int) (value, error) {
+	v, n := args[0], int(r.Nums[0])
+	if n < 1 || float64(n) != r.Nums[0] {
+		return value{}, fmt.Errorf("each row %v times; want a whole number above 0", r.Nums[0])
+	}
+	return v.remap(v.rows/v.inner*n, func(row int) int { return row / n }), nil
+}
+
 // evalFill repeats the only element of a vector.
 func evalFill(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v, n := args[0], int(r.Nums[0])

@@ -53,6 +53,7 @@ func TestTransformOperations(t *testing.T) {
 		{op("dot", nil, v, op("add", []float64{1}, v)), 1, 1, []float32{20}},
 		{tensor.Source("layer.{2*i-7}.x.{j*1}"), 1, 2, []float32{5, 6}},
 		{op("group_rows", []float64{2, 4, 1, 3}, h), 4, 1, []float32{1, 2, 5, 6}},
+		{op("repeat_rows", []float64{2}, op("rows", []float64{0, 2}, h)), 4, 1, []float32{0, 0, 1, 1}},
 		{permute(2, h), 8, 1, []float32{0, 2, 1, 3, 4, 6, 5, 7}},
 		{permute(1, v), 1, 4, []float32{0, 2, 1, 3}},
 		{op("rows", []float64{1, 3}, tensor.Source("e")), 4, 1, []float32{2, 3, 4, 5}},

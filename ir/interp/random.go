@@ -136,6 +136,8 @@ func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) 
 			n *= num(i)
 		}
 		return s.push(r.Args[0], index, []int{n}, true)
+	case "repeat_rows":
+		return s.push(r.Args[0], index, append([]int{want[0] / num(0)}, want[1:]...), exact)
 	case "group_rows":
 		return s.push(r.Args[0], index, append([]int{num(0) * num(1)}, want[1:]...), true)
 	}
@@ -210,6 +212,8 @@ func (s *shapes) rowsKnown(r *tensor.Transform) int {
 			return 0
 		}
 		return s.rowsKnown(r.Args[0]) / int(r.Nums[0])
+	case "repeat_rows":
+		return s.rowsKnown(r.Args[0]) * int(r.Nums[0])
 	case "reshape":
 		return int(r.Nums[0])
 	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "exp", "sub", "quantize", "quantize_sparse", "permute_rows":

@@ -100,6 +100,8 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 	case "group_rows":
 		take := num(3) - num(2)
 		return rowsOf(in, shape, func(row int) (int, int) { return 0, row/take*num(1) + num(2) + row%take }), nil
+	case "repeat_rows":
+		return rowsOf(in, shape, func(row int) (int, int) { return 0, row / num(0) }), nil
 	case "permute_rows":
 		if r.Word != "gguf_rope" {
 			return nil, fmt.Errorf("transform permute_rows: unknown order %q, expected gguf_rope", r.Word)

@@ -45,6 +45,7 @@ func TestTransforms(t *testing.T) {
 		{"f32[2, 4]", `reshape("a", 2, 4)`, []float64{0, 1, 2, 3, 4, 5, 6, 7}},
 		{"f32[4, 2]", `permute_rows("a", 1, "gguf_rope")`, []float64{0, 1, 4, 5, 2, 3, 6, 7}},
 		{"f32[2, 2]", `group_rows("a", 2, 2, 1, 2)`, []float64{2, 3, 6, 7}},
+		{"f32[4, 2]", `repeat_rows(rows("a", 1, 3), 2)`, []float64{2, 3, 2, 3, 4, 5, 4, 5}},
 		{"f32[3]", `add(scale("v", 2), -1)`, []float64{1, 3, 5}},
 		{"f32[3]", `sub(scale("v", 2), "v")`, []float64{1, 2, 3}},
 		{"f32[1]", `dot("v", scale("v", 2))`, []float64{28}},

@@ -12,7 +12,7 @@ import (
 
 // RandomOps returns a module with a graph of random ops. Every op reads values drawn from
 // the earlier ones, in rows of tokens and of out_rows, with odd widths. The graph has
-// attention over several states, inside and outside of a repeat that carries several
+// attention over several states and ops on fixed-size states, inside and outside of a repeat that carries several
 // values. A seed always results in the same module. Every module passes ir.Verify, and its
 // results do not depend on how a sequence is divided into steps. To add a kind of op, add a
 // function to step.
@@ -103,7 +103,7 @@ func (d *dag) outputs() (yields []string) {
 func (d *dag) step() {
 	kinds := []func(){
 		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.embed, d.softmax, d.matmul,
-		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.attention, d.attention, d.rows, d.repeat,
+		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.attention, d.attention, d.recurrent, d.recurrent, d.rows, d.repeat,
 	}
 	draw(d, kinds...)()
 }

@@ -271,16 +271,7 @@ func (d *dag) attentionTail(heads, kvHeads int) string {
 		args += ", " + d.weight("f32", heads)
 		attrs += ", sinks"
 	}
-	switch windows := []string{"0", "2", "3", "5"}; {
-	case d.hi > 0 && d.coin():
-		var list []string
-		for range d.hi - d.lo {
-			list = append(list, draw(d, windows...))
-		}
-		attrs += ", window=[" + strings.Join(list, ", ") + "]"
-	default:
-		attrs += ", window=" + draw(d, windows...)
-	}
+	attrs += ", window=" + d.perLayer("0", "2", "3", "5")
 	if d.coin() {
 		attrs += ", softcap=3"
 	}

@@ -24,7 +24,7 @@ var Experts = &ir.OpDef{
 		variadic(each(param("w", "gate [F, D], up [F, D], down [D, F]; biases [F], [F], [D]", weight))),
 	},
 	Attrs: []ir.AttrDef{
-		{Name: "act", Kind: ir.WordAttr, Words: []string{"silu", "gelu", "gelu_tanh", "relu", "swiglu_oai"}, Default: "silu", Doc: "activation"},
+		{Name: "act", Kind: ir.WordAttr, Words: []string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_oai"}, Default: "silu", Doc: "activation"},
 		{Name: "gated", Kind: ir.BoolAttr, Doc: "has up weights"},
 		{Name: "biased", Kind: ir.BoolAttr, Doc: "has biases"},
 		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of swiglu_oai"},
@@ -127,6 +127,7 @@ var expertAct = map[string]func(float64) float64{
 	"gelu":      func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) },
 	"gelu_tanh": func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
 	"relu":      func(x float64) float64 { return math.Max(x, 0) },
+	"relu2":     func(x float64) float64 { return math.Max(x, 0) * math.Max(x, 0) },
 }
 
 func evalExperts(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {

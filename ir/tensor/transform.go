@@ -23,6 +23,7 @@ import (
 //	reshape(a, d0, d1, …)                       same elements, row-major
 //	permute_rows(a, heads, "gguf_rope")         inverts the row permutation of GGUF files
 //	group_rows(a, groups, group, lo, hi)        rows lo ≤ r < hi of each group of `group` rows (fused QKV grouped by KV head)
+//	repeat_rows(a, n)                           each row n times
 //	scale(a, s)  add(a, s)                      elementwise, in float32
 //	l2norm_rows(a)                              each row divided by its L2 norm
 //	softplus(a)                                 log(1 + exp(x)) of each element

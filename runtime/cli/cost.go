@@ -16,6 +16,7 @@ type cost struct {
 	macs        float64 // multiply-adds per token, without the head
 	headMACs    float64 // multiply-adds per output row
 	rowBytes    float64 // of KV cache per token
+	stateBytes  float64 // of fixed-size states per sequence
 	int8        bool    // most multiply-adds are of 8-bit integers
 }
 
@@ -73,6 +74,7 @@ func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
 		}
 	}
 	for _, s := range m.States {
+		c.stateBytes += float64(s.CellBytes) * float64(s.Count)
 		if s.PageRows > 0 {
 			c.rowBytes += float64(s.PageBytes) * float64(s.Count) / float64(s.PageRows)
 		}
@@ -93,9 +95,9 @@ func (c *cost) prompt(n, batch, budget int) (bytes, ops float64) {
 
 // generate returns the bytes and operations of n decode steps of batch
 // sequences with depth tokens in the KV cache. Every step reads the weights and
-// each sequence's KV cache.
+// each sequence's KV cache and fixed-size states.
 func (c *cost) generate(n, batch, depth int) (bytes, ops float64) {
 	steps, b := float64(n), float64(batch)
-	bytes = steps*c.weightBytes + b*c.rowBytes*steps*((steps+1)/2+float64(depth))
+	bytes = steps*c.weightBytes + b*c.rowBytes*steps*((steps+1)/2+float64(depth)) + b*steps*c.stateBytes
 	return bytes, 2 * steps * b * (c.macs + c.headMACs)
 }

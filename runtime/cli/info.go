@@ -135,7 +135,7 @@ func (i *information) print(m *model) error {
 		line("medusa", "%s", i.Medusa)
 	}
 	for _, s := range i.States {
-		line("state", "%s %s, %d × %d bytes a page of %d rows", s.Name, s.Type, s.Count, s.PageBytes, s.PageRows)
+		line("state", "%s", describeState(&s))
 	}
 	for _, l := range i.Libs {
 		mark := ""
@@ -175,4 +175,12 @@ func weightBytes(m *manifest.Manifest) (n int64) {
 		n += w.Bytes
 	}
 	return n
+}
+
+// describeState returns a state's size as text.
+func describeState(s *manifest.State) string {
+	if s.CellBytes > 0 {
+		return fmt.Sprintf("%s %s, fixed-size, %d × %d bytes a sequence", s.Name, s.Type, s.Count, s.CellBytes)
+	}
+	return fmt.Sprintf("%s %s, %d × %d bytes a page of %d rows", s.Name, s.Type, s.Count, s.PageBytes, s.PageRows)
 }

@@ -164,7 +164,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		eos, format := cfg.Defaults.EOS, grammar.CallFormat{}
 		if cfg.Template != nil {
 			eos = cfg.Template.Stops(cfg.Tokenizer, eos)
-			format.Open, format.Shut, format.Name, format.Arguments = cfg.Template.CallFormat()
+			format = cfg.Template.CallFormat()
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, format)
 	}
@@ -228,8 +228,12 @@ func describeMost(p engine.Memory, heap, requests int64) string {
 // describePlan returns the engine's memory and limits as text.
 func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
-	return fmt.Sprintf("model memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), activations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
-		mb(p.Weights), mb(p.KVCache), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
+	states := ""
+	if p.States > 0 {
+		states = fmt.Sprintf("fixed-size states %.1f MB (%d cells of %.1f MB, at least one per sequence), ", mb(p.States), opt.Cells, mb(p.CellBytes))
+	}
+	return fmt.Sprintf("model memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), %sactivations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
+		mb(p.Weights), mb(p.KVCache), opt.Pages, states, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
 // logger returns the logger for the flags.

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/iflowc/iflowc/runtime/http/server"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
@@ -46,8 +45,7 @@ func withMarks(t *tokenizer.Tokenizer, format grammar.CallFormat) func(id int32)
 		if b := t.Bytes(id); len(b) > 0 || !t.IsSpecial(id) {
 			return b
 		}
-		name := t.Token(id)
-		if name != "" && (strings.HasPrefix(format.Open, name) || strings.Contains(format.Shut, name)) {
+		if name := t.Token(id); format.Marked(name) {
 			return []byte(name)
 		}
 		return nil

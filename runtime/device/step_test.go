@@ -13,7 +13,7 @@ import (
 
 func shapes() *device.Config {
 	return &device.Config{
-		Threads: 1, Pages: 4, MaxTokens: 7, MaxOutRows: 3, MaxSeqs: 2, MaskWords: 2, MaxPages: 9,
+		Threads: 1, Pages: 4, MaxTokens: 7, MaxOutRows: 3, MaxSeqs: 2, MaskWords: 2, MaxPages: 9, Cells: 3, MaxCells: 11,
 		Outputs: []device.Array{{Rows: 3, Cols: 5}, {Rows: 7, Cols: 2}},
 	}
 }
@@ -31,7 +31,7 @@ func TestNewStep(t *testing.T) {
 		n    int
 	}{
 		{s.ID, 7}, {s.Pos, 7}, {s.Seq, 7}, {s.Slot, 7}, {s.Types, 7}, {s.OutRow, 3}, {s.TopK, 3}, {s.First, 3}, {s.PageAt, 3},
-		{s.Past, 2}, {s.Page, 9}, {s.XPageAt, 3}, {s.XPage, 9}, {s.XRows, 2},
+		{s.Past, 2}, {s.Page, 9}, {s.XPageAt, 3}, {s.XPage, 9}, {s.XRows, 2}, {s.CellAt, 3}, {s.CellFrom, 2}, {s.Cell, 11},
 	} {
 		if len(a.list) != a.n || cap(a.list) != a.n {
 			t.Fatalf("array of %d elements, expected %d", len(a.list), a.n)
@@ -93,6 +93,7 @@ func TestCheck(t *testing.T) {
 		"tokens per step":  func(c *device.Config) { c.MaxTokens = 0 },
 		"output rows":      func(c *device.Config) { c.MaxOutRows = -1 },
 		"sequences":        func(c *device.Config) { c.MaxSeqs = 1 << 25 },
+		"cells must be":    func(c *device.Config) { c.Cells = -1 },
 		"the maximum of 8": func(c *device.Config) { c.Outputs = make([]device.Array, 9) },
 		"64-byte aligned": func(c *device.Config) {
 			c.Weights = device.Carve[byte](&device.Slab{Bytes: make([]byte, 256)}, 129)[1:]
@@ -121,5 +122,24 @@ func TestRowOf(t *testing.T) {
 	t.Parallel()
 	if r := device.RowOf([]int32{8, 3}, device.PageRows+5); r != (device.Row{Page: 3, Row: 5}) {
 		t.Errorf("%+v", r)
+	}
+	if r := device.CellRowOf([]int32{8, 3}, 4, 5*device.CellRows+7); r != (device.CellRow{Cell: 3, Row: 7}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestNoCells checks that a step of a model without fixed-size states has no arrays of
+// cells.
+func TestNoCells(t *testing.T) {
+	t.Parallel()
+	cfg := shapes()
+	cfg.Cells, cfg.MaxCells = 0, 0
+	s, err := device.NewStep(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	if s.CellAt != nil || s.CellFrom != nil || s.Cell != nil {
+		t.Errorf("%v %v %v", s.CellAt, s.CellFrom, s.Cell)
 	}
 }

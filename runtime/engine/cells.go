@@ -19,7 +19,6 @@ func (e *Engine) takeCells(s *sequence, n, drafted int) (ok bool) {
 	if !e.celled {
 		return true
 	}
-	e.trimCells(s)
 	keep, last := (s.done+n-1)/cellRows, (s.done+n+drafted-1)/cellRows
 	for i := s.cellFrom + len(s.cells); i <= last; i++ {
 		if i < keep {

@@ -13,15 +13,17 @@ import (
 // Memory is the memory that an engine needs, in bytes.
 type Memory struct {
 	Weights   int64 `json:"weights"`
-	KVCache   int64 `json:"kv_cache"`   // all pages
-	Scratch   int64 `json:"scratch"`    // working memory of a step
-	Results   int64 `json:"results"`    // output rows of a step
-	PageBytes int64 `json:"page_bytes"` // size of one KV cache page
-	Available int64 `json:"available"`  // on this machine; 0: unknown
+	KVCache   int64 `json:"kv_cache"`             // all pages
+	States    int64 `json:"states,omitempty"`     // fixed-size states: all cells
+	Scratch   int64 `json:"scratch"`              // working memory of a step
+	Results   int64 `json:"results"`              // output rows of a step
+	PageBytes int64 `json:"page_bytes"`           // size of one KV cache page
+	CellBytes int64 `json:"cell_bytes,omitempty"` // size of one cell: the fixed-size states of a sequence between two steps
+	Available int64 `json:"available"`            // on this machine; 0: unknown
 }
 
 // Total returns the sum of all parts.
-func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.Scratch + m.Results }
+func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.States + m.Scratch + m.Results }
 
 // Check returns an error if the machine has less memory than the engine needs.
 func (m Memory) Check() error {
@@ -29,8 +31,12 @@ func (m Memory) Check() error {
 	if m.Available == 0 || missing <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%d MB are needed (weights %d, KV cache %d, step %d), but %d MB are available: %d MB are missing; lower the context, the concurrency or the KV cache pages",
-		mega(m.Total()), mega(m.Weights), mega(m.KVCache), mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
+	states := ""
+	if m.States > 0 {
+		states = fmt.Sprintf(", fixed-size states %d", mega(m.States))
+	}
+	return fmt.Errorf("%d MB are needed (weights %d, KV cache %d%s, step %d), but %d MB are available: %d MB are missing; lower the context, the concurrency or the KV cache pages",
+		mega(m.Total()), mega(m.Weights), mega(m.KVCache), states, mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
 }
 
 // mega converts bytes to MB, rounded up.
@@ -39,10 +45,12 @@ func mega(bytes int64) int64 { return (bytes + 999_999) / 1_000_000 }
 // Plan returns the memory that an engine with these options needs, and the options with
 // all defaults filled in. If opt.Pages is 0 and full contexts for all sequences do not
 // fit into 4/5 of the available memory, Plan lowers the number of pages to what fits,
-// but not below one full context. The error is that of Memory.Check, or one of invalid
+// but not below one full context. If opt.Cells is 0, the cells for the prefix cache take
+// at most a quarter of what weights and sequences leave. The pages of a model without a
+// KV cache take no memory: they only count rows, so full contexts always fit. The error is that of Memory.Check, or one of invalid
 // options.
 func Plan(m Model, opt Options) (Memory, Options, error) {
-	open := opt.Pages == 0
+	open, openCells := opt.Pages == 0, opt.Cells == 0
 	e, outputs, err := prepare(m, opt)
 	if err != nil {
 		return Memory{}, opt, err
@@ -58,8 +66,15 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	for _, o := range outputs {
 		mem.Results += int64(o.Rows) * int64(o.Cols) * 4
 	}
+	mem.CellBytes = info.CellBytes
+	room := mem.Available/5*4 - mem.Weights - mem.Scratch - mem.Results
+	if needed := opt.needCells(); openCells && opt.Cells > needed && mem.Available > 0 && mem.CellBytes > 0 {
+		left := max(0, room-int64(needed)*mem.CellBytes) / 4
+		opt.Cells = needed + int(min(int64(opt.cachedCells()), left/mem.CellBytes))
+	}
+	mem.States = int64(opt.Cells) * mem.CellBytes
+	room -= mem.States
 	if open && mem.Available > 0 && mem.PageBytes > 0 {
-		room := mem.Available/5*4 - mem.Weights - mem.Scratch - mem.Results
 		least := pagesFor(opt.Context)
 		if e.source >= 0 {
 			least *= 2

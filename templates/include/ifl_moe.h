@@ -142,7 +142,7 @@ static __attribute__((unused)) void ifl_row_sparsemixer(float *out, const float 
   for (int i = 0; i < 2; i++) out[chosen[i]] = weight[i] * scale;
 }
 
-typedef enum { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_SWIGLU_OAI } ifl_expert_act;
+typedef enum { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_RELU2, IFL_SWIGLU_OAI } ifl_expert_act;
 
 /* One matrix of every expert, with its kernels. */
 typedef struct {
@@ -285,6 +285,7 @@ static inline ifl_v16 ifl_expert_value(const ifl_experts *p, ifl_v16 g, ifl_v16 
   case IFL_GELU: g = 0.5f * g * (1.0f + ifl_erf(g * 0.70710678f)); break;
   case IFL_GELU_TANH: g = 0.5f * g * (1.0f + ifl_tanh(0.79788456f * (g + 0.044715f * g * g * g))); break;
   case IFL_RELU: g = ifl_max(g, ifl_set1(0)); break;
+  case IFL_RELU2: g = ifl_max(g, ifl_set1(0)) * ifl_max(g, ifl_set1(0)); break;
   case IFL_SWIGLU_OAI: {
     const ifl_v16 l = ifl_set1(p->limit);
     g = ifl_min(g, l);

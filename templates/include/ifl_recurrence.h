@@ -255,9 +255,27 @@ static __attribute__((noinline)) void ifl_rc_read(const float *const *x, int row
   }
 }
 
-/* y = y + f·x, elementwise over n floats, a multiple of 16. */
-IFL_INLINE void ifl_rc_add(float *y, float f, const float *x, int n) {
-  for (int d = 0; d < n; d += 16) ifl_store_a(y + d, ifl_fma(ifl_set1(f), ifl_load_a(x + d), ifl_load_a(y + d)));
+/* y = y + Σ_j (f[j]·u_j + g[j]·w_j) over rows j < n in order, for n16 vectors; the second term only with IFL_DELTA_VECTORS. */
+IFL_INLINE void ifl_rc_add_(const int n16, const ifl_rc *x, float *y, const float *f, const float *g, int n, int at, int vectors) {
+  ifl_v16 acc[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < n16; i++) acc[i] = ifl_load_a(y + 16 * i);
+  for (int j = 0; j < n; j++) {
+#pragma GCC unroll 4
+    for (int i = 0; i < n16; i++) acc[i] = ifl_fma(ifl_set1(f[j]), ifl_load_a(x->u[j] + at + 16 * i), acc[i]);
+    if (!vectors) continue;
+#pragma GCC unroll 4
+    for (int i = 0; i < n16; i++) acc[i] = ifl_fma(ifl_set1(g[j]), ifl_load_a(x->w[j] + at + 16 * i), acc[i]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < n16; i++) ifl_store_a(y + 16 * i, acc[i]);
+}
+
+static inline void ifl_rc_add(const ifl_rc *x, float *y, const float *f, const float *g, int n) {
+  const int vectors = x->a->delta == IFL_DELTA_VECTORS;
+  int t = 0;
+  for (; t + 4 <= x->tiles; t += 4) ifl_rc_add_(4, x, y + 16 * t, f, g, n, 16 * t, vectors);
+  for (; t < x->tiles; t++) ifl_rc_add_(1, x, y + 16 * t, f, g, n, 16 * t, vectors);
 }
 
 /* u, w and out of row i, from qd·S₀ and rd·S₀. */
@@ -265,10 +283,7 @@ static inline void ifl_rc_finish(const ifl_rc *x, int i, float *y, float *p) {
   const ifl_recurrence *a = x->a;
   const int cols = 16 * x->tiles, t = x->token[i];
   if (a->delta != IFL_DELTA_NONE) {
-    for (int j = 0; j < i; j++) {
-      ifl_rc_add(p, x->rk[16 * i + j], x->u[j], cols);
-      if (a->delta == IFL_DELTA_VECTORS) ifl_rc_add(p, x->rb[16 * i + j], x->w[j], cols);
-    }
+    ifl_rc_add(x, p, x->rk + 16 * i, x->rb + 16 * i, i);
     if (a->delta == IFL_DELTA_VECTORS) memcpy(x->w[i], p, (size_t)cols * 4);
   }
   const float *v = a->v + t * a->ldv + (int64_t)x->head * a->vdim + 16 * x->tile;
@@ -279,10 +294,7 @@ static inline void ifl_rc_finish(const ifl_rc *x, int i, float *y, float *p) {
     if (a->delta == IFL_DELTA_RULE) u = u - ifl_load_a(p + d);
     ifl_store_a(x->u[i] + d, u * beta);
   }
-  for (int j = 0; j <= i; j++) {
-    ifl_rc_add(y, x->qk[16 * i + j], x->u[j], cols);
-    if (a->delta == IFL_DELTA_VECTORS) ifl_rc_add(y, x->qb[16 * i + j], x->w[j], cols);
-  }
+  ifl_rc_add(x, y, x->qk + 16 * i, x->qb + 16 * i, i + 1);
   float *out = a->out + t * a->ldo + (int64_t)x->head * a->vdim + 16 * x->tile;
   for (int d = 0; d < cols; d += 16) {
     const int n = width - d < 16 ? width - d : 16;

@@ -49,8 +49,8 @@ typedef struct ifl_step {
   const int32_t *xrows;    /* [S] rows of each sequence's source */
   /* The cells of a sequence's rows, from those of its cell_from-th 16 rows to those of its last row in this step. Where the
    * list starts, the states before its first row must be known: cell_from is 0, or row 16·cell_from was written by an
-   * earlier step, and not only as a node of a tree that began before it. A cell without rows of earlier steps, of a
-   * sequence without a tree, may be −1: it is not kept. */
+   * earlier step, and not only as a node of a tree that began before it. The tokens of a sequence write the rows from past
+   * on. A cell without rows of earlier steps, of a sequence without a tree, may be −1: it is not kept. */
   const int32_t *cell_at;   /* [S+1] index of each sequence's first cell in cell; NULL: no cells */
   const int32_t *cell_from; /* [S] */
   const int32_t *cell;      /* cell ids, or −1 */

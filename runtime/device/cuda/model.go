@@ -113,18 +113,16 @@ func (m *model) Close() {
 func (m *model) copyPage(to, from int32) error {
 	h := &m.memory.header
 	at := int64(0) // offset of the element, which stores all its pages contiguously
-	for _, s := range m.Manifest.States {
-		for range s.Count {
-			base := h.state + pointer(at)
-			if at += s.PageBytes * int64(m.cfg.Pages); at > h.stateSplit {
-				if err := m.host.copyPage(m, at-s.PageBytes*int64(m.cfg.Pages), to, from, s.PageBytes); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := m.GPU.copyWithin(base+pointer(int64(to)*s.PageBytes), base+pointer(int64(from)*s.PageBytes), s.PageBytes, m.stream); err != nil {
+	for _, n := range m.Manifest.PageBytes() {
+		base := h.state + pointer(at)
+		if at += n * int64(m.cfg.Pages); at > h.stateSplit {
+			if err := m.host.copyPage(m, at-n*int64(m.cfg.Pages), to, from, n); err != nil {
 				return err
 			}
+			continue
+		}
+		if err := m.GPU.copyWithin(base+pointer(int64(to)*n), base+pointer(int64(from)*n), n, m.stream); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -39,6 +39,9 @@ type matmulLaunches struct {
 func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 	pages := d.pages()
 	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxOutRows: rows, MaxSeqs: rows}
+	if d.Manifest.CellBytes() != nil {
+		cfg.Cells, cfg.MaxCells = 1, rows
+	}
 	for i := range d.Manifest.Graphs {
 		for _, o := range d.Manifest.Graphs[i].Outputs {
 			cfg.Outputs = append(cfg.Outputs, device.Array{Rows: rows, Cols: o.Cols})
@@ -70,7 +73,7 @@ func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 // caches.
 func (g *GPU) flushBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
 
-// stepOf returns a step of n sequences of one token, all in one page.
+// stepOf returns a step of n sequences of one token, all in one page and one cell.
 func stepOf(n int) *device.Step {
 	list := func(n int, of func(i int) int32) []int32 {
 		out := make([]int32, n)
@@ -84,6 +87,7 @@ func stepOf(n int) *device.Step {
 		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), OutRow: list(n, same), TopK: list(n, zero),
 		First: list(n+1, same), PageAt: list(n+1, same), Past: list(n, zero), Page: list(n, zero),
 		XPageAt: list(n+1, same), XPage: list(n, zero), XRows: list(n, func(int) int32 { return 1 }),
+		CellAt: list(n+1, same), CellFrom: list(n, zero), Cell: list(n, zero),
 	}
 }
 

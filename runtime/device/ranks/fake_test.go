@@ -57,6 +57,12 @@ func newProgram(t testing.TB, lib string, groups ...int) *program {
 	return p
 }
 
+// withCells gives the model a fixed-size state.
+func (p *program) withCells() *program {
+	p.manifest.States = append(p.manifest.States, manifest.State{Name: "sum", Count: 1, CellBytes: 4 * (1 + device.CellRows), Type: "f32"})
+	return p
+}
+
 func (p *program) Manifest() *manifest.Manifest { return p.manifest }
 func (p *program) Hash() string                 { return p.hash }
 

@@ -50,7 +50,7 @@ func rank() error {
 		}
 		groups = append(groups, n)
 	}
-	p := newProgram(nil, os.Getenv(envLibrary), groups...)
+	p := newProgram(nil, os.Getenv(envLibrary), groups...).withCells()
 	fault, which, _ := strings.Cut(os.Getenv(envFault), " ")
 	bad, _ := strconv.Atoi(which)
 	job, err := ranks.Join(context.Background(), p, launch)

@@ -16,6 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // query is the input and the result of one sequence.
@@ -112,6 +113,68 @@ func TestThreads(t *testing.T) {
 			}
 		}
 		eng.Close()
+	}
+}
+
+// TestThreadsCells checks that cells, copies of cells and moves in cells reach all ranks:
+// these compare the states in cells with those that they compute from the pages.
+func TestThreadsCells(t *testing.T) {
+	t.Parallel()
+	lib := library(t)
+	for i, groups := range [][]int{{1, 1}, {2}, {2, 2}} {
+		p := newProgram(t, lib, groups...).withCells()
+		e, err := ranks.Threads(p, ranks.Settings{Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eng, err := open(p, e, engine.Options{Threads: 2, MaxSeqs: 5, MaxTokens: 64, Draft: 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := queries(uint64(i), 4)
+		if err := generate(eng, list); err != nil {
+			t.Fatal(err)
+		}
+		check(t, p, list)
+		branch(t, p, eng)
+		eng.Close()
+	}
+}
+
+// branch accepts a path of a draft tree that is not a prefix of its rows, and forks the
+// sequence then.
+func branch(t *testing.T, p *program, eng *engine.Engine) {
+	t.Helper()
+	prompt := queries(9, 1)[0].prompt
+	must := func(err error) {
+		if t.Helper(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, err := eng.AddQuery(engine.Query{Tokens: prompt})
+	must(err)
+	row := func() (r engine.Result) {
+		for !r.Ready {
+			results, err := eng.Infer(t.Context())
+			must(err)
+			r = results[len(results)-1]
+		}
+		return r
+	}
+	row()
+	must(eng.Commit(id, 3))
+	must(eng.Propose(id, speculate.Tree{Tokens: []int32{4, 5, 6, 7}, Parent: []int32{-1, -1, 1, 2}}))
+	if r := row(); r.Drafted != 4 {
+		t.Fatalf("%d nodes", r.Drafted)
+	}
+	must(eng.Accept(id, []int{1, 2, 3}))
+	fork, err := eng.Fork(id)
+	must(err)
+	eng.Remove(id)
+	must(eng.Commit(fork, 8))
+	want := p.logits(append(slices.Clone(prompt), 3, 5, 6, 7, 8))
+	if r := row(); !slices.Equal(r.Row(0, 0), want) {
+		t.Errorf("%s: other logits after a draft and a fork", p.manifest.Partition.Devices)
 	}
 }
 

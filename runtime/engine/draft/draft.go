@@ -309,7 +309,7 @@ func (m *Model) commit(d *drafter, token int32) error {
 
 // Options returns the options of a draft model's engine for a target engine's options.
 func Options(target engine.Options) engine.Options {
-	return engine.Options{Threads: target.Threads, MaxSeqs: target.MaxSeqs, Context: target.Context, MaxTokens: chunk}
+	return engine.Options{Threads: target.Threads, MaxSeqs: target.MaxSeqs, Context: target.Context, MaxTokens: chunk, Rewind: target.Draft}
 }
 
 // top returns the argmax and the distance of its logit to the second largest.

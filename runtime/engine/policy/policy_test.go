@@ -34,12 +34,20 @@ func random(r *rand.Rand) *Input {
 		in.Requests = append(in.Requests, q)
 	}
 	in.Limits.Requests = 1 + r.IntN(len(in.Requests))
+	if r.IntN(2) == 0 {
+		in.Limits.CellRows, in.Limits.Cells = 16, r.IntN(15)
+		for i := range in.Requests {
+			if q := &in.Requests[i]; q.Cached > 0 {
+				q.CachedCells = min(in.Limits.Cells, r.IntN(2))
+			}
+		}
+	}
 	return in
 }
 
 // TestNext checks that a batch keeps the limits, contains only pending tokens, depends
-// only on the input and leaves it unchanged, and is empty only for lack of pages or
-// rows.
+// only on the input and leaves it unchanged, and is empty only for lack of pages,
+// cells or rows.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	var reused Batch
@@ -53,7 +61,7 @@ func TestNext(t *testing.T) {
 		if Next(in, &reused); !slices.Equal(b.Parts, reused.Parts) || b.Short != reused.Short || b.NoDrafts != reused.NoDrafts {
 			t.Fatalf("seed %d: %+v, then %+v", seed, b, reused)
 		}
-		tokens, rows, pages := 0, 0, 0
+		tokens, rows, pages, cells := 0, 0, 0, 0
 		for i, p := range b.Parts {
 			r := &in.Requests[p.Request]
 			if r.Blocked || p.Tokens < 1 || p.Tokens > r.Pending() || p.Draft > r.Draft || slices.ContainsFunc(b.Parts[:i], func(o Part) bool { return o.Request == p.Request }) {
@@ -64,9 +72,14 @@ func TestNext(t *testing.T) {
 			}
 			tokens, rows = tokens+p.Tokens+p.Draft, rows+p.Rows+p.Draft
 			pages += p.Pages - r.Pages - r.Cached/64 + r.CachedPages
+			if in.Limits.CellRows > 0 { // those of the last token and after it are kept, if they are new
+				done := r.Done + r.Cached
+				held := (done + 15) / 16
+				cells += (done+p.Tokens+p.Draft+15)/16 - max(held, (done+p.Tokens-1)/16) + r.CachedCells
+			}
 		}
-		if tokens > in.Limits.Tokens || rows > in.Limits.Rows || pages > in.Limits.Pages || len(b.Parts) > in.Limits.Requests {
-			t.Fatalf("seed %d: %d tokens, %d rows, %d pages of %d requests: %+v", seed, tokens, rows, pages, len(b.Parts), in.Limits)
+		if tokens > in.Limits.Tokens || rows > in.Limits.Rows || pages > in.Limits.Pages || cells > in.Limits.Cells || len(b.Parts) > in.Limits.Requests {
+			t.Fatalf("seed %d: %d tokens, %d rows, %d pages, %d cells of %d requests: %+v", seed, tokens, rows, pages, cells, len(b.Parts), in.Limits)
 		}
 		open := slices.ContainsFunc(in.Requests, func(r Request) bool { return !r.Blocked })
 		if len(b.Parts) == 0 && b.Short < 0 && open && !in.Limits.Whole {

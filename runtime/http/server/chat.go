@@ -170,7 +170,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	}
 	for _, c := range a.choices {
 		c.single = !or(req.Parallel, true)
-		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Reasoning: true})
+		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Schemas: choice.tools, Reasoning: true})
 	}
 	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs), head: chatAnswer{
 		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),

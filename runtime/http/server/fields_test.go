@@ -96,15 +96,19 @@ func (lengths) Embed(_ context.Context, _ scheduler.Job, tokens []int32) ([]floa
 
 // constrained starts a service with tokens that spell JSON, and with token masks.
 func constrained(t testing.TB, source string) *service {
-	tok := tokensOf(t, "abcdefghijklmnoprstuvwxyz{}[]\":,<>_/ĠĊ-")
+	return constrainedOver(t, source, "abcdefghijklmnoprstuvwxyz{}[]\":,<>_/ĠĊ-")
+}
+
+// constrainedOver starts one with tokens of the alphabet.
+func constrainedOver(t testing.TB, source, alphabet string) *service {
+	tok := tokensOf(t, alphabet)
 	template, err := chat.Parse(source, chat.TokensOf(tok))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const vocab = devicetest.NaNID // without the token that makes the fake model's logits NaN
 	maker := grammar.NewMaker(vocab, tok.Bytes, []int32{devicetest.EOS})
-	open, shut, name, arguments := template.CallFormat()
-	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
+	format := template.CallFormat()
 	return start(t, func(c *server.Config, o *scheduler.Options, _ *engine.Options) {
 		m := *c.Manifest
 		m.Vocab, o.Vocab = vocab, vocab
@@ -271,6 +275,35 @@ func TestGenericTools(t *testing.T) {
 		}
 		if none := ask(`,"tool_choice":"none",` + tools); none.Usage.Prompt != plain.Usage.Prompt {
 			t.Errorf("%s: tool_choice none: %d tokens, expected %d", name, none.Usage.Prompt, plain.Usage.Prompt)
+		}
+	}
+}
+
+// TestCallFormats checks that a call can be required in formats other than JSON, and
+// that its arguments become JSON.
+func TestCallFormats(t *testing.T) {
+	t.Parallel()
+	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"s":{"enum":["a<b"]},"n":{"const":10},"l":{"const":["x",true,null]}},"required":["s","n","l"],"additionalProperties":false}}}]`
+	for _, sign := range []string{"<tool_call>\n<function=f>\n<parameter=x>", "<|tool_calls_section_begin|>", "<|tool_call_start|>", "[ARGS]", "<arg_key>"} {
+		s := constrainedOver(t, plainTemplate+"{% if tools %}"+sign+"{% endif %}", "abcdefgiklmnoprstuvxyNTACLOGRS01{}[]()\":,<>|=._/ĠĊ")
+		var c struct {
+			Choices []struct {
+				Finish  string `json:"finish_reason"`
+				Message struct {
+					Calls []struct {
+						Function struct{ Name, Arguments string }
+					} `json:"tool_calls"`
+				}
+			}
+		}
+		status, _ := s.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}],"tool_choice":"required",`+tools+`}`, &c)
+		if status != 200 || len(c.Choices) != 1 || len(c.Choices[0].Message.Calls) != 1 {
+			t.Errorf("%s: status %d, %+v", sign, status, c)
+			continue
+		}
+		call := c.Choices[0].Message.Calls[0].Function
+		if got := strings.Join(strings.Fields(call.Arguments), ""); call.Name != "f" || got != `{"s":"a<b","n":10,"l":["x",true,null]}` || c.Choices[0].Finish != "tool_calls" {
+			t.Errorf("%s: %+v", sign, c)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // An answerParser parses a generated answer incrementally. It holds back text that may
-// turn out to be a marker. It streams tool calls with the name before the arguments
-// (callstream.go), and emits other calls when they are complete.
+// turn out to be a marker. It streams tool calls that write the name before the
+// arguments (callstream.go, callbody.go), and emits other calls when they are complete.
 type answerParser struct {
 	format   *callFormat // nil: plain text only
 	opts     ReaderOptions
@@ -20,6 +20,10 @@ type answerParser struct {
 	trim     bool // drop white space after the last marker
 	calls    int
 	stream   callStream
+	asJSON   bool            // the calls between the markers are JSON, whatever the format
+	bare     bool            // the marker before the calls is missing
+	body     callBody        // reads the calls between the markers; nil: JSON
+	ids      map[string]bool // ids that the model has chosen
 }
 
 func newAnswerParser(f *callFormat, opts ReaderOptions) answerParser {
@@ -49,15 +53,15 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 	case p.inCall:
 		return p.call(d, last)
 	case p.thinking:
-		return p.until(p.format.think[1], &d.Reasoning, last, func() { p.thinking, p.trim = false, true })
+		return p.think(d, last)
 	}
 	if !p.started {
 		rest := strings.TrimLeftFunc(p.pending, unicode.IsSpace)
 		if rest == "" && !last {
 			return false
 		}
-		if p.opts.Tools && p.format.open == "" && strings.HasPrefix(rest, "{") {
-			p.started, p.inCall = true, true
+		if p.opts.Tools && (p.format.open == "" || p.format.alone) && strings.HasPrefix(rest, "{") {
+			p.started, p.inCall, p.bare = true, true, true
 			return true
 		}
 		if think := p.format.think[0]; p.opts.Reasoning && strings.HasPrefix(think, rest[:min(len(rest), len(think))]) && rest != "" {
@@ -72,30 +76,53 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 		}
 		p.started = true
 	}
-	mark := ""
-	if p.opts.Tools {
-		mark = p.format.open
+	if !p.opts.Tools {
+		return p.until("", &d.Content, last, nil)
 	}
-	return p.until(mark, &d.Content, last, func() { p.inCall = true })
+	bare := p.format.begin // models forget the marker around their calls
+	return p.until(p.format.open, &d.Content, last, func(mark string) {
+		p.inCall, p.bare = true, mark == bare
+		if p.bare {
+			p.pending = bare + p.pending
+		}
+	}, bare)
 }
 
-// until moves text before the marker to *to and calls found at the marker. It keeps a
-// suffix that may be the start of the marker.
-func (p *answerParser) until(mark string, to *string, last bool, found func()) bool {
+// think parses reasoning.
+func (p *answerParser) think(d *Delta, last bool) bool {
+	call := ""
+	if p.opts.Tools && p.format.unended {
+		call = p.format.open
+	}
+	return p.until(p.format.think[1], &d.Reasoning, last, func(mark string) {
+		p.thinking, p.trim, p.inCall = false, mark != call, mark == call
+	}, call)
+}
+
+// until moves text before the first of the markers to *to and calls found at it. It
+// keeps a suffix that may be the start of a marker.
+func (p *answerParser) until(mark string, to *string, last bool, found func(mark string), others ...string) bool {
 	if p.pending == "" {
 		return false
 	}
-	if mark != "" {
-		if before, after, ok := strings.Cut(p.pending, mark); ok {
-			*to += before
-			p.pending = after
-			found()
-			return true
+	keep, at, first := 0, -1, ""
+	for _, mark := range append(others, mark) {
+		if mark == "" {
+			continue
 		}
+		if i := strings.Index(p.pending, mark); i >= 0 && (at < 0 || i < at) {
+			at, first = i, mark
+		}
+		keep = max(keep, partialMark(p.pending, mark))
 	}
-	keep := 0
-	if !last {
-		keep = partialMark(p.pending, mark)
+	if at >= 0 {
+		*to += p.pending[:at]
+		p.pending = p.pending[at+len(first):]
+		found(first)
+		return true
+	}
+	if last {
+		keep = 0
 	}
 	*to += p.pending[:len(p.pending)-keep]
 	p.pending = p.pending[len(p.pending)-keep:]
@@ -115,6 +142,36 @@ func partialMark(text, mark string) int {
 
 // call parses the tool calls in the pending text.
 func (p *answerParser) call(d *Delta, last bool) bool {
+	if p.body == nil && !p.asJSON {
+		known := p.format.json() || last
+		if p.asJSON = known && p.format.json(); !known {
+			p.asJSON, known = startsJSON(p.pending)
+		}
+		if !known {
+			return false
+		}
+		if !p.asJSON {
+			p.body = p.format.body()
+		}
+	}
+	if p.body != nil {
+		return p.read(d, last)
+	}
+	return p.jsonCalls(d, last)
+}
+
+// startsJSON reports whether a text starts with an object or a list of objects. Models
+// with other formats may write these too.
+func startsJSON(text string) (is, known bool) {
+	text, ok := skipSpace(text)
+	if list, isList := strings.CutPrefix(text, "["); ok && isList {
+		text, ok = skipSpace(list)
+	}
+	return ok && strings.HasPrefix(text, "{"), !ok || text != ""
+}
+
+// jsonCalls parses calls in JSON.
+func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 	end := -1
 	if p.format.close != "" {
 		end = strings.Index(p.pending, p.format.close)
@@ -142,9 +199,12 @@ func (p *answerParser) call(d *Delta, last bool) bool {
 			p.calls++
 		}
 	case !emitted:
-		d.Content += p.format.open + body + mark // not a valid call: show the text that the model wrote
+		if !p.bare {
+			d.Content += p.format.open
+		}
+		d.Content += body + mark // not a valid call: show the text that the model wrote
 	}
-	p.inCall, p.pending, p.stream = false, rest, callStream{}
+	p.inCall, p.asJSON, p.pending, p.stream = false, false, rest, callStream{}
 	return rest != ""
 }
 

@@ -10,12 +10,12 @@ func TestCallFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open, shut, name, arguments := tp.CallFormat()
+		f := tp.CallFormat()
 		p := newAnswerParser(tp.callFormat(), ReaderOptions{Tools: true})
 		if tp.callFormat() == nil {
 			continue
 		}
-		d := p.push(open+`{"`+name+`": "f", "`+arguments+`": {"a": 1}}`+shut, true)
+		d := p.push(f.Open+`{"`+f.Name+`": "f", "`+f.Arguments+`": {"a": 1}}`+f.Shut, true)
 		if len(d.Calls) == 0 || d.Calls[0].Name != "f" || d.Content != "" {
 			t.Errorf("%s: %+v", source, d)
 		}

@@ -14,11 +14,12 @@ type callStream struct {
 	json    nesting
 }
 
-// States of a call.
+// States of a call. callStream has no afterCall.
 const (
 	beforeCall = iota
 	inArguments
-	afterArguments // other keys and the end of the object
+	afterArguments // other keys and the end of the object, or the text after the arguments
+	afterCall
 )
 
 // callHead matches the text before the arguments.

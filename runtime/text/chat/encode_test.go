@@ -145,7 +145,7 @@ func TestNamed(t *testing.T) {
 // TestCallComes checks that a call is streamed before it ends.
 func TestCallComes(t *testing.T) {
 	t.Parallel()
-	p := newAnswerParser(&callFormats[0].format, ReaderOptions{Tools: true})
+	p := newAnswerParser(&common, ReaderOptions{Tools: true})
 	for _, c := range []struct{ text, name, arguments string }{
 		{`<tool_call>{"name": "f", "argu`, "", ""}, {`ments": {`, "f", "{"}, {`"a": "x`, "", `"a": "x`}, {`y"}`, "", `y"}`}, {"}", "", ""}, {"</tool_call>", "", ""},
 	} {
@@ -202,7 +202,18 @@ func TestReader(t *testing.T) {
 		{"{{ '[TOOL_CALLS]' }}", `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"arguments": {}, "name": "g"}]`, "", "", ` f{} g{}`},
 		{"{{ '<|python_tag|>' }}", `<|python_tag|>{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"a": {}}}`, "", "", ` f{} g{"a": {}}`},
 		{"{{ '<think>' }}", "<think>\nhm < so\n</think>\n\nYes.", "Yes.", "hm < so\n", ""},
+		{"{{ '<|python_tag|>' }}", `{"name": "f", "parameters": {"a": 1}}`, "", "", ` f{"a": 1}`},
+		{"{{ '<|python_tag|>' }}", `{"a": 1} <|python_tag|>{"name": "f", "parameters": {}}`, `{"a": 1} <|python_tag|>{"name": "f", "parameters": {}}`, "", ""},
 		{"{{ '<|python_tag|>' }}", `plain { text }`, "plain { text }", "", ""},
+		{"{{ tools }}<tool_call> <parameter=", "Hm.\n<tool_call>\n<function=f>\n<parameter=a>\nx \"<y>\n\n</parameter>\n<parameter=b>3</parameter>\n</function>\n</tool_call>\n", "Hm.\n", "", ` f{"a": "x \"<y>\n", "b": "3"}`},
+		{"{{ tools }}<|tool_calls_section_begin|>", `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": [1]}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|><|tool_call_end|><|tool_calls_section_end|>.`, ".", "", ` f{"a": [1]} g{}`},
+		{"{{ tools }}<|tool_call_start|>", `<|tool_call_start|>[f(a='it's', b=[1, None, {"x": (True, -.5)}]), g()]<|tool_call_end|>ok`, "ok", "", ` f{"a": "it's", "b": [1, null, {"x": [true, -0.5]}]} g{}`},
+		{"{{ tools }}<tool_call> <parameter=", "Hm. <function= <function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>Done.", "Hm. <function= Done.", "", ` f{"a": "1"}`},
+		{"{{ '<|tool_call|>' }}", `<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}]`, "", "", ` f{"a": 1} g{}`},
+		{"{{ '<TOOLCALL>' }}", `Hm. <TOOLCALL>[{"name": "f", "arguments": {"a": 1}}]</TOOLCALL>`, "Hm. ", "", ` f{"a": 1}`},
+		{"{{ tools }}List of tools: [", `<|tool_call_start|>[{"name": "f", "arguments": {"a": 1}}]<|tool_call_end|>`, "", "", ` f{"a": 1}`},
+		{"{{ tools }}List of tools: [", `<|tool_call_start|>[1, 2]<|tool_call_end|> [f(a=1)]`, "<|tool_call_start|>[1, 2]<|tool_call_end|> [f(a=1)]", "", ""},
+		{"{{ tools }}[ARGS]", `[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "", "", ` f{"a": 1} g{}`},
 	} {
 		tmpl, err := Parse(c.template, TokensOf(tok))
 		if err != nil {
@@ -228,4 +239,49 @@ func TestReader(t *testing.T) {
 			t.Errorf("%s:\ngot  %q, %q, %q\nwant %q, %q, %q", c.answer, content, reasoning, calls, c.content, c.reasoning, c.calls)
 		}
 	}
+}
+
+// TestReaderReasoning checks that reasoning is read if the template opens the section at
+// the end of the prompt, and that a call may end it where the format says so.
+func TestReaderReasoning(t *testing.T) {
+	t.Parallel()
+	tok := byteTokenizer(t)
+	for _, c := range []struct {
+		template, answer, content, reasoning string
+		variables                            map[string]any
+	}{
+		{"qwen3_5", "why\n</think>\n\nYes.", "Yes.", "why\n", nil},
+		{"qwen3_5", "Yes.", "Yes.", "", map[string]any{"enable_thinking": false}},
+		{"nemotron3", "why</think>Yes.", "Yes.", "why", nil},
+		{"nemotron3", "Yes.</think>", "Yes.</think>", "", map[string]any{"enable_thinking": false}},
+		{"lfm2", "<think>why</think>Yes.", "Yes.", "why", nil},
+		{"kimi", "<think>why<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "", "why", nil},
+		{"qwen3_5", "why <tool_call> not</think>Yes.", "Yes.", "why <tool_call> not", nil},
+	} {
+		tmpl, err := Parse(readTemplate(t, c.template), TokensOf(tok))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tmpl.Encode(tok, []Message{{Role: "user", Content: "a"}}, RenderOptions{AddGenerationPrompt: true, Variables: c.variables})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tmpl.NewReader(tok, p.IDs, ReaderOptions{Tools: true, Reasoning: true})
+		var all Delta
+		for _, d := range append(pushAll(r, tok.Encode(c.answer, false)), r.Flush()) {
+			all.Content += d.Content
+			all.Reasoning += d.Reasoning
+			all.Calls = append(all.Calls, d.Calls...)
+		}
+		if all.Content != c.content || all.Reasoning != c.reasoning || (len(all.Calls) > 0) != strings.Contains(c.answer, "functions.") {
+			t.Errorf("%s: %s: %+v", c.template, c.answer, all)
+		}
+	}
+}
+
+func pushAll(r *Reader, ids []int32) (list []Delta) {
+	for _, id := range ids {
+		list = append(list, r.Push(id))
+	}
+	return list
 }

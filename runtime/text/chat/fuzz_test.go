@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -46,27 +47,86 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`<tool_call>{"name":"</tool_call>","arguments":{}`, uint8(0))
 	f.Add(`<tool_call>[{"name":"f","arguments":{"a":"}\""},"}]</tool_call>"id":1},{"argume`, uint8(27))
 	f.Fuzz(func(t *testing.T, answer string, cut uint8) {
-		format := callFormats[0].format
-		format.think = [2]string{"<think>", "</think>"}
-		read := func(step int) (content, reasoning, calls string) {
-			p := newAnswerParser(&format, ReaderOptions{Tools: true, Reasoning: true})
-			take := func(d Delta) {
-				content += d.Content
-				reasoning += d.Reasoning
-				for _, c := range d.Calls {
-					calls += c.Name + c.Arguments // ids are random
-				}
-			}
-			for i := 0; i < len(answer); i += step {
-				take(p.push(answer[i:min(i+step, len(answer))], false))
-			}
-			take(p.push("", true))
-			return content, reasoning, calls
+		checkSplit(t, formatOf(""), answer, cut)
+	})
+}
+
+// fuzzedTool gives the fuzzed calls arguments of several types.
+const fuzzedTool = `{"type": "function", "function": {"name": "f", "parameters": {"properties": {
+	"n": {"type": "integer"}, "x": {"type": ["number", "null"]}, "b": {"type": "boolean"}, "s": {"type": "string"},
+	"l": {"$ref": "#/$defs/l"}, "o": {"anyOf": [{"type": "object"}, {"type": "string"}]}}, "$defs": {"l": {"items": {}}}}}}`
+
+// FuzzCalls does the same with the other formats. It also checks that arguments that
+// the parser writes itself are JSON.
+func FuzzCalls(f *testing.F) {
+	for i := range callFormats {
+		for _, c := range []string{
+			"Hm.<tool_call>\n<function=f>\n<parameter=n>\n 3\n</parameter>\n<parameter=s>\na\n<b\n\n</parameter>\n<parameter=l>\n[1, {'a': None}]\n</parameter>\n</function>\n</tool_call>",
+			"<tool_call><function=f><parameter=o>{</parameter>x<parameter=>y</parameter></tool_call><tool_call><function=g></function> </tool_call>",
+			`<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": "}"}<|tool_call_end|><|tool_call_begin|>g:x<|tool_call_argument_begin|><|tool_call_end|><|tool_calls_section_end|>.`,
+			`<|tool_call_start|>[f(a='it\'s', b="\u00e9\x41\q", c=[1, (2,), {'k': True, 3: -.5e1}], d=None), g.h( )]<|tool_call_end|>`,
+			`<|tool_call_start|>[f(1, a = """x"y""", b=now(1, [2]), c='it's'), 5]<|tool_call_end|>`,
+			`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
+			"<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n<arg_key>s</arg_key><arg_value>a<b</arg_value></tool_call><tool_call>g</tool_call>",
+			"a <function=x b <function=f>\n<parameter=s>\n1\n</parameter>\n</function>\n</tool_call>c",
+			`[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "<think>a<|tool_calls_section_begin|>", `{"name": "f", "parameters": {}}`,
+		} {
+			f.Add(c, uint8(i), uint8(i))
 		}
-		c1, r1, n1 := read(len(answer) + 1)
-		c2, r2, n2 := read(int(cut) + 1)
-		if c1 != c2 || r1 != r2 || n1 != n2 {
-			t.Fatalf("whole: %q, %q, calls %q; in pieces of %d: %q, %q, calls %q", c1, r1, n1, int(cut)+1, c2, r2, n2)
+	}
+	f.Fuzz(func(t *testing.T, answer string, kind, cut uint8) {
+		format := formatOf(callFormats[int(kind)%len(callFormats)].sign)
+		checkSplit(t, format, answer, cut)
+		end := format.close
+		switch {
+		case format.argument[0] != "":
+			end = format.argument[3] + format.end + end
+		case !format.python:
+			return
+		}
+		_, _, calls, asJSON := readAnswer(format, answer+end, 1)
+		for _, c := range calls {
+			if !asJSON && !json.Valid([]byte(c.Arguments)) {
+				t.Errorf("%s(%s)", c.Name, c.Arguments)
+			}
 		}
 	})
+}
+
+// readAnswer parses an answer in pieces of step bytes. asJSON reports, for pieces of 1,
+// whether a call was
+// JSON, which is passed on as it is.
+func readAnswer(format *callFormat, answer string, step int) (content, reasoning string, calls []CallDelta, asJSON bool) {
+	return readAnswerOf(format, ReaderOptions{Tools: true, Reasoning: true, Schemas: []json.RawMessage{json.RawMessage(fuzzedTool)}}, answer, step)
+}
+
+func readAnswerOf(format *callFormat, opts ReaderOptions, answer string, step int) (content, reasoning string, calls []CallDelta, asJSON bool) {
+	p := newAnswerParser(format, opts)
+	take := func(d Delta) {
+		content += d.Content
+		reasoning += d.Reasoning
+		for _, c := range d.Calls {
+			if c.Index == len(calls) {
+				calls = append(calls, CallDelta{Index: c.Index})
+			}
+			calls[c.Index].Name += c.Name
+			calls[c.Index].Arguments += c.Arguments // ids are random
+		}
+		asJSON = asJSON || p.asJSON
+	}
+	for i := 0; i < len(answer); i += step {
+		take(p.push(answer[i:min(i+step, len(answer))], false))
+	}
+	take(p.push("", true))
+	return content, reasoning, calls, asJSON || format.json()
+}
+
+// checkSplit compares the results for a whole answer and for its pieces.
+func checkSplit(t *testing.T, format *callFormat, answer string, cut uint8) {
+	t.Helper()
+	c1, r1, n1, _ := readAnswer(format, answer, len(answer)+1)
+	c2, r2, n2, _ := readAnswer(format, answer, int(cut)+1)
+	if c1 != c2 || r1 != r2 || !slices.Equal(n1, n2) {
+		t.Fatalf("whole: %q, %q, calls %+v; in pieces of %d: %q, %q, calls %+v", c1, r1, n1, int(cut)+1, c2, r2, n2)
+	}
 }

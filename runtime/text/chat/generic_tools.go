@@ -19,8 +19,8 @@ const (
 
 // call returns a call in the format of the template's model.
 func (t *Template) call(name, arguments string) string {
-	open, shut, nameKey, argumentsKey := t.CallFormat()
-	return fmt.Sprintf("%s{%q: %s, %q: %s}%s", open, nameKey, name, argumentsKey, arguments, shut)
+	f := t.CallFormat()
+	return fmt.Sprintf("%s{%q: %s, %q: %s}%s", f.Open, f.Name, name, f.Arguments, arguments, f.Shut)
 }
 
 // isGeneric reports whether a template does not mention tools.

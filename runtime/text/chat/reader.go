@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
@@ -24,8 +26,9 @@ type CallDelta struct {
 
 // ReaderOptions select what a Reader parses.
 type ReaderOptions struct {
-	Tools     bool // parse tool calls; otherwise they stay in the content
-	Reasoning bool // parse reasoning, if the template marks it
+	Tools     bool              // parse tool calls; otherwise they stay in the content
+	Schemas   []json.RawMessage // the tools, as in RenderOptions: they say which arguments are not text
+	Reasoning bool              // parse reasoning, if the template marks it
 }
 
 // A Reader parses the tokens of an answer into text and tool calls. It is not safe for
@@ -48,11 +51,7 @@ func (t *Template) NewReader(tok *tokenizer.Tokenizer, prompt []int32, opts Read
 	}
 	if f != nil {
 		r.parser = newAnswerParser(f, opts)
-		for _, m := range []string{f.open, f.close, f.think[0], f.think[1]} {
-			if m != "" {
-				r.marks = append(r.marks, m)
-			}
-		}
+		r.marks = f.marks()
 	}
 	for _, id := range prompt {
 		if !tok.IsSpecial(id) {
@@ -82,15 +81,7 @@ func (r *Reader) Push(id int32) Delta {
 	return r.parser.push(r.stream.Push(id), false)
 }
 
-func (r *Reader) isMark(id int32) bool {
-	token := r.tok.Token(id)
-	for _, m := range r.marks {
-		if m == token {
-			return true
-		}
-	}
-	return false
-}
+func (r *Reader) isMark(id int32) bool { return slices.Contains(r.marks, r.tok.Token(id)) }
 
 // Flush marks the end of the answer and returns the rest.
 func (r *Reader) Flush() Delta { return r.parser.push(r.stream.Flush(), true) }

@@ -58,6 +58,9 @@ func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Te
 	}
 	if isGeneric(source) {
 		t.generic, t.system = true, t.rendersSystem()
+		if t.format != nil && !t.format.json() { // the description of tools needs JSON
+			t.format = formatOf("")
+		}
 	}
 	return t, nil
 }

@@ -41,7 +41,31 @@ func (m *Message) value(argumentText bool) (jinja.Value, error) {
 		}
 		d.Set(key, v)
 	}
-	return d, nil
+	return nameReasoning(d, keys), nil
+}
+
+// reasoningKeys are the keys under which clients send the reasoning of a message, the
+// usual one first.
+var reasoningKeys = []string{"reasoning_content", "thinking", "reasoning"}
+
+// nameReasoning gives a message its reasoning under both keys that templates read. As
+// in transformers, "thinking" comes first unless the message has it.
+func nameReasoning(d *jinja.Dict, keys []string) *jinja.Dict {
+	for _, name := range reasoningKeys {
+		reasoning, _ := d.Get(name)
+		if reasoning == nil {
+			continue
+		}
+		named := jinja.NewDict()
+		named.Set("thinking", reasoning)
+		for _, key := range keys {
+			v, _ := d.Get(key)
+			named.Set(key, v)
+		}
+		named.Set(reasoningKeys[0], reasoning)
+		return named
+	}
+	return d
 }
 
 // defaultKeys returns the keys of a message that was not decoded from JSON.

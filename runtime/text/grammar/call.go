@@ -1,6 +1,9 @@
 package grammar
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // A Tool is a function that the model may call: its name and the JSON Schema of its
 // arguments (nil: any object).
@@ -9,13 +12,25 @@ type Tool struct {
 	Parameters json.RawMessage
 }
 
-// A CallFormat is the syntax of a tool call: the text before and after the JSON, and
-// the JSON keys of the name and the arguments. If Name is empty, the name is written as
-// text before the arguments, followed by Between.
+// A CallFormat is the syntax of a tool call. Without Name, the function's name is text
+// between Open and Between.
 type CallFormat struct {
-	Open, Shut      string
-	Name, Arguments string
-	Between         string
+	Open, Shut      string    // text before and after the call
+	Name, Arguments string    // keys of the name and the arguments, if the call is a JSON object
+	Numbered        bool      // a colon and a number follow the name
+	Between, End    string    // text before and after the arguments
+	Python          bool      // the arguments are keyword arguments with Python literals
+	Argument        [3]string // if set: texts before an argument's name, between its name and its value, and after its value
+}
+
+// Marked reports whether a token's text is part of the format's own text.
+func (f CallFormat) Marked(token string) bool {
+	for _, text := range append([]string{f.Open, f.Shut, f.Between, f.End}, f.Argument[:]...) {
+		if token != "" && strings.Contains(text, token) {
+			return true
+		}
+	}
+	return false
 }
 
 // parseCall returns the grammar of a call of one of the tools.
@@ -23,13 +38,13 @@ func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 	w := newSchemaWriter(nil)
 	var calls []part
 	for _, t := range tools {
-		arguments, err := w.arguments(t)
+		arguments, err := w.arguments(format, t)
 		if err != nil {
 			return nil, err
 		}
 		b := w.b
 		if format.Name == "" {
-			calls = append(calls, b.seq(b.literal(t.Name+format.Between), arguments))
+			calls = append(calls, b.seq(w.text(t.Name), w.counter(format.Numbered), w.text(format.Between), arguments, w.text(format.End)))
 			continue
 		}
 		name := w.member(b.literal(writeJSON(format.Name)), b.literal(writeJSON(t.Name)))
@@ -40,20 +55,34 @@ func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 	return w.finish(b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))
 }
 
+// counter writes a colon and a number below 1000, if wanted.
+func (w *schemaWriter) counter(wanted bool) part {
+	b := w.b
+	if !wanted {
+		return b.empty()
+	}
+	digits := b.repeat(0, 2, func() part { return b.bytes('0', '9') })
+	return b.seq(b.literal(":"), b.alt(b.literal("0"), b.seq(b.bytes('1', '9'), digits)))
+}
+
 // arguments writes the arguments of a tool. Its schema is a separate document, in which
 // $ref is resolved.
-func (w *schemaWriter) arguments(t Tool) (part, error) {
-	if len(t.Parameters) == 0 || string(t.Parameters) == "null" {
-		return w.freeObject(), nil
-	}
-	root, err := readJSON(t.Parameters)
-	if err != nil {
-		return part{}, err
+func (w *schemaWriter) arguments(format CallFormat, t Tool) (part, error) {
+	var root any = newObject()
+	if len(t.Parameters) > 0 && string(t.Parameters) != "null" {
+		var err error
+		if root, err = readJSON(t.Parameters); err != nil {
+			return part{}, err
+		}
 	}
 	if o, ok := root.(*object); ok && !o.has("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const") {
 		o.set("type", "object")
 	}
 	w.root, w.refs = root, map[string]int32{}
+	if format.Argument[0] != "" || format.Python {
+		w.format, w.mode = format, asArguments
+	}
 	p := w.value(root, "/tools/"+t.Name)
+	w.mode = asJSON
 	return p, w.err
 }

@@ -64,6 +64,55 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestCallArguments writes arguments in tags and as keywords of Python, with references
+// that recur in JSON.
+func TestCallArguments(t *testing.T) {
+	t.Parallel()
+	m := testMaker()
+	tags := CallFormat{Open: "<f=", Between: ">", End: "</f>", Argument: [3]string{"<p=", ">", "</p>"}}
+	python := CallFormat{Open: "[", Between: "(", End: ")", Shut: "]", Python: true}
+	tools := []Tool{{"a", json.RawMessage(`{"$ref": "#/$defs/n", "$defs": {"n": {"type": ["object", "null"], "properties": {
+		"s": {"type": "string"}, "n": {"$ref": "#/$defs/n"}, "t": {"enum": [true, "x", null]}}, "minProperties": 1}}}`)}, {"b", nil}}
+	for _, c := range []struct {
+		format CallFormat
+		text   string
+		want   bool
+	}{
+		{tags, "<f=a><p=s>x <p </p</p><p=n>{\"s\":\"<\",\"n\":null}</p></f>", true},
+		{tags, "<f=a><p=t>x</p></f>", true},
+		{tags, "<f=a><p=t>null</p></f>", true},
+		{tags, "<f=a><p=t>\"x\"</p></f>", false},
+		{tags, "<f=a><p=s>a</p>b</p></f>", false},
+		{tags, "<f=a><p=n>{\"t\":x}</p></f>", false},
+		{tags, "<f=a></f>", false},
+		{tags, "<f=a><p=z>1</p></f>", false},
+		{tags, "<f=b></f>", true},
+		{python, `[a(s="x", n={"s": "y", "t": True}, t=None)]`, true},
+		{python, `[a(t=true)]`, true},
+		{python, `[a(t="x")]`, true},
+		{python, `[a(t=x)]`, false},
+		{python, `[a(s='x')]`, false},
+		{python, `[a()]`, false},
+		{python, `[b()]`, true},
+	} {
+		matcher, err := m.Call(c.format, tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := follow(t, matcher, c.text); got != c.want {
+			t.Errorf("%s: %v", c.text, got)
+		}
+	}
+	for _, schema := range []string{`{"enum": [{}]}`, `{"type": "object", "additionalProperties": {"type": "string"}}`, `{"properties": {"a>b": {}}}`, `{"properties": {"a": {"const": "x</p>"}}}`} {
+		if _, err := m.Call(tags, []Tool{{"a", json.RawMessage(schema)}}); err == nil {
+			t.Errorf("%s is accepted", schema)
+		}
+	}
+	if !tags.Marked("</p>") || tags.Marked("") || tags.Marked("<g=") {
+		t.Error("marks of the format")
+	}
+}
+
 // TestMakerConcurrent shares grammars and their positions between matchers.
 func TestMakerConcurrent(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,8 @@ type schemaWriter struct {
 	regexes map[string]*regexp.Regexp
 	enums   map[*object]map[string]bool // keys of the values of each enum
 	loose   bool                        // see valid
+	format  CallFormat                  // of the call whose arguments are written
+	mode    mode
 	depth   int
 	work    int // see spend
 	err     error
@@ -191,6 +193,9 @@ func (w *schemaWriter) object(o *object, path string) part {
 		return w.b.nothing()
 	}
 	if o.has("enum", "const") {
+		if w.mode == asArguments {
+			return w.fail(path, "enum and const of all arguments together are not supported in the model's format of tool calls; put them into properties")
+		}
 		return w.constants(w.finite(o, path), path)
 	}
 	if ref, ok := o.get("$ref"); ok {
@@ -213,6 +218,10 @@ func (w *schemaWriter) constants(list []any, path string) part {
 	for _, v := range list {
 		if w.b.err != nil {
 			break
+		}
+		if text, ok := v.(string); ok && w.mode == asText {
+			parts = append(parts, w.plainText(text, path))
+			continue
 		}
 		parts = append(parts, w.constant(v))
 	}
@@ -241,6 +250,8 @@ func (w *schemaWriter) constant(v any) part {
 			parts = append(parts, w.member(w.text(writeJSON(k)), w.constant(v.values[k])))
 		}
 		return w.enclosed("{", "}", b.seq(parts...))
+	case bool, nil:
+		return w.word(v)
 	}
 	return w.text(writeJSON(v))
 }
@@ -301,7 +312,7 @@ func (w *schemaWriter) types(o *object, path string) []string {
 // typed writes a schema by its types.
 func (w *schemaWriter) typed(o *object, path string) part {
 	var parts []part
-	for _, t := range w.types(o, path) {
+	for _, t := range w.typesIn(o, path) {
 		switch t {
 		case "object":
 			parts = append(parts, w.properties(o, path))
@@ -312,9 +323,9 @@ func (w *schemaWriter) typed(o *object, path string) part {
 		case "number", "integer":
 			parts = append(parts, w.number(o, t == "integer", path))
 		case "boolean":
-			parts = append(parts, w.b.literal("true"), w.b.literal("false"))
+			parts = append(parts, w.word(true), w.word(false))
 		case "null":
-			parts = append(parts, w.b.literal("null"))
+			parts = append(parts, w.word(nil))
 		}
 	}
 	return w.b.alt(parts...)

@@ -35,10 +35,20 @@ func (m *members) after(rail int) int {
 
 // another writes a member on the given rail, with its comma.
 func (m *members) another(rail int, member part) part {
-	if rail == 0 {
+	if rail == 0 || m.w.mode == asArguments && !m.w.format.Python {
 		return member
 	}
 	return m.w.b.seq(m.w.comma(), member)
+}
+
+// member writes a declared property.
+func (m *members) member(name string) part {
+	w, path := m.w, m.path+"/properties/"+name
+	schema := w.property(m.o, name, m.path)
+	if w.mode == asArguments {
+		return w.argument(name, schema, path)
+	}
+	return w.member(w.text(writeJSON(name)), w.child(schema, path))
 }
 
 func (m *members) write(required []string) part {
@@ -59,7 +69,7 @@ func (m *members) write(required []string) part {
 			return b.nothing()
 		}
 		rule := b.rule("property " + name)
-		b.define(rule, w.member(w.text(writeJSON(name)), w.child(w.property(m.o, name, m.path), m.path+"/properties/"+name)))
+		b.define(rule, m.member(name))
 		next := m.states(len(rails))
 		for rail, from := range rails {
 			if !must[name] {

@@ -7,10 +7,11 @@ import (
 
 // any writes any JSON value.
 func (w *schemaWriter) any() part {
-	r, ok := w.named["any"]
+	name := w.mode.named("any")
+	r, ok := w.named[name]
 	if !ok {
 		r = w.b.rule("any JSON value")
-		w.named["any"] = r
+		w.named[name] = r
 		w.b.define(r, w.typed(newObject(), ""))
 	}
 	return w.b.call(r)
@@ -129,6 +130,10 @@ func (w *schemaWriter) properties(o *object, path string) part {
 	if w.err != nil {
 		return b.nothing()
 	}
+	shell := func(p part) part { return w.enclosed("{", "}", p) }
+	if w.mode == asArguments {
+		extra, shell = w.noOthers(o, path), func(p part) part { return p }
+	}
 	names := slices.Clone(props.keys)
 	for _, name := range required {
 		if !props.has(name) {
@@ -146,13 +151,13 @@ func (w *schemaWriter) properties(o *object, path string) part {
 	case lo > most && extra != false:
 		return w.fail(path, "minProperties %d: at most %d is supported here, because names not listed in properties may occur twice; list more properties", lo, most)
 	case len(names) == 0:
-		return w.enclosed("{", "}", w.free(extra, nil, lo, hi, path))
+		return shell(w.free(extra, nil, lo, hi, path))
 	}
 	if extra == false && hi >= len(names) {
 		hi = -1
 	}
 	m := &members{w: w, o: o, extra: extra, names: names, lo: lo, hi: hi, path: path}
-	return w.enclosed("{", "}", m.write(required))
+	return shell(m.write(required))
 }
 
 // propertiesOf returns the properties and the schema of other names.

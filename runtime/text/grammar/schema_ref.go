@@ -20,10 +20,10 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 	if slices.Contains(w.chain, name) {
 		return w.fail(path+"/$ref", "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+name)
 	}
-	r, known := w.refs[name]
+	r, known := w.refs[w.mode.named(name)]
 	if !known {
 		r = w.b.rule("$ref " + name)
-		w.refs[name] = r
+		w.refs[w.mode.named(name)] = r
 		w.chain = append(w.chain, name)
 		w.b.define(r, w.value(target, name))
 		w.chain = w.chain[:len(w.chain)-1]
@@ -33,10 +33,7 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 
 // child writes a nested value, in which references may recur.
 func (w *schemaWriter) child(schema any, path string) part {
-	chain := w.chain
-	w.chain = nil
-	defer func() { w.chain = chain }()
-	return w.value(schema, path)
+	return w.in(w.mode.inner(), schema, path)
 }
 
 // lookup resolves a $ref in the same document.

@@ -63,6 +63,11 @@ func (w *schemaWriter) character() part {
 func (w *schemaWriter) string(o *object, path string) part {
 	b := w.b
 	quoted := func(p part) part { return b.seq(b.literal(`"`), p, b.literal(`"`)) }
+	chars, one := charset(jsonText), w.character
+	if w.mode == asText {
+		quoted, chars = func(p part) part { return p }, w.plainChars()
+		one = func() part { return chars(b, anyRune) }
+	}
 	pattern, hasPattern := w.patternOf(o, path)
 	known := w.formatOf(o, path)
 	lo, hi := w.count(o, "minLength", path), w.count(o, "maxLength", path)
@@ -72,19 +77,21 @@ func (w *schemaWriter) string(o *object, path string) part {
 	}
 	switch {
 	case hasPattern:
-		p, err := b.regex(pattern, jsonText, false)
+		p, err := b.regex(pattern, chars, false)
 		if err != nil {
 			return w.fail(path+"/pattern", "%v", err)
 		}
 		return quoted(p)
 	case known != "":
-		p, err := b.regex(known, jsonText, true)
+		p, err := b.regex(known, chars, true)
 		if err != nil {
 			panic(fmt.Sprintf("bug: format %v: %v", o.values["format"], err))
 		}
 		return quoted(p)
 	case bounded:
-		return w.limited(lo, hi, path, quoted)
+		return w.limited(lo, hi, path, quoted, one)
+	case w.mode == asText:
+		return w.rule("text", func() part { return b.except(w.endOfText()) })
 	}
 	return w.rule("string", func() part { return quoted(b.star(w.character())) })
 }
@@ -119,11 +126,11 @@ func (w *schemaWriter) formatOf(o *object, path string) string {
 	return formats[name]
 }
 
-func (w *schemaWriter) limited(lo, hi int, path string, quoted func(part) part) part {
+func (w *schemaWriter) limited(lo, hi int, path string, quoted func(part) part, one func() part) part {
 	if hi >= 0 && hi < lo {
 		return w.fail(path, "minLength %d is more than maxLength %d", lo, hi)
 	}
-	return quoted(w.b.repeat(lo, hi, w.character))
+	return quoted(w.b.repeat(lo, hi, one))
 }
 
 // count reads a non-negative integer keyword; if absent, a minimum is 0 and a maximum

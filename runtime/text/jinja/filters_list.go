@@ -231,6 +231,14 @@ func groupbyFilter(s *state, a args) Value {
 	return &List{items: out}
 }
 
+// itemsOrNone is like items, but any false value has no items.
+func itemsOrNone(s *state, v Value) []Value {
+	if !truth(v) {
+		return nil
+	}
+	return items(s, v)
+}
+
 // mapFilter reads an attribute of every item, or applies a filter to it.
 func mapFilter(s *state, a args) Value {
 	list := a.pos[0]
@@ -248,7 +256,7 @@ func mapFilter(s *state, a args) Value {
 		f = func(v Value) Value { return filter(s, name, v, rest) }
 	}
 	out := []Value{}
-	for _, v := range items(s, list) {
+	for _, v := range itemsOrNone(s, list) {
 		s.charge(1)
 		out = append(out, f(v))
 	}
@@ -275,7 +283,7 @@ func selectFilter(name string, keep, byAttr bool) filterFunc {
 			holds = func(v Value) bool { return runTest(s, name, v, rest) }
 		}
 		out := []Value{}
-		for _, v := range items(s, list) {
+		for _, v := range itemsOrNone(s, list) {
 			s.charge(1)
 			if holds(get(v)) == keep {
 				out = append(out, v)

@@ -15,6 +15,7 @@ import shutil
 import sys
 import zlib
 
+import hybrids
 import torch
 import transformers as tf
 
@@ -207,6 +208,8 @@ def randomize(model):
             x = x * 1.5 / math.sqrt(p.shape[-1])
         elif "norm" in name or "ln_" in name:
             x = x * 0.3 + (0 if name.endswith("bias") else 1)
+        elif name.endswith("A_log"):
+            x = x - 1
         else:
             x = x * 0.3
         p.data = x.half().float() if p.dtype != torch.bfloat16 else x.to(p.dtype)  # xIELU keeps its factors in bf16
@@ -218,7 +221,7 @@ def build(cls, config_cls, params, attention=None):
     model = getattr(tf, cls)._from_config(config, **({"attn_implementation": attention} if attention else {})).eval()
     randomize(model)
     for n, b in model.named_buffers():
-        if n.endswith("correction_bias") and b.ndim == 1:
+        if n.endswith(("correction_bias", "expert_bias")) and b.ndim == 1:
             b.data = torch.linspace(0.3, 0.05, len(b)).half().float()
     model.tie_weights()
     return model
@@ -254,8 +257,9 @@ def save(name, model, expected, folder=HERE):
 
 @torch.no_grad()
 def decoder_outputs(model):
-    ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(LENGTH)]
-    expected = {"ids": ids, "logits": rows(model(torch.tensor([ids])).logits[0, -2:])}
+    length = hybrids.LENGTH if type(model).__name__ in {cls for cls, *_ in hybrids.MODELS.values()} else LENGTH
+    ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(length)]
+    expected = {"ids": ids, "logits": rows(model(torch.tensor([ids]), use_cache=False).logits[0, -2:])}
     if (getattr(model.config, "rope_scaling", None) or {}).get("rope_type") == "dynamic":
         expected["whole"] = True  # angles depend on the length of what is read at once
     return expected
@@ -293,7 +297,7 @@ def translator_outputs(model):
     return {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])}
 
 
-TABLES = [(MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (TRANSLATORS, translator_outputs)]
+TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (TRANSLATORS, translator_outputs)]
 NAMES = [name for table, _ in TABLES for name in table]
 
 

@@ -5,7 +5,7 @@
 #include "ifl_flat.cuh"
 #include "ifl_rows.cuh"
 
-enum ifl_expert_act { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_SWIGLU_OAI };
+enum ifl_expert_act { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_RELU2, IFL_SWIGLU_OAI };
 
 template <ifl_expert_act A> IFL_DEVICE float ifl_expert_value(float x, float u, bool gated, float limit, float alpha) {
   if (A == IFL_SWIGLU_OAI) {
@@ -20,6 +20,8 @@ template <ifl_expert_act A> IFL_DEVICE float ifl_expert_value(float x, float u, 
     x = 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
   if (A == IFL_RELU)
     x = ifl_max(x, 0.0f);
+  if (A == IFL_RELU2)
+    x = ifl_max(x, 0.0f) * ifl_max(x, 0.0f);
   return gated ? x * u : x;
 }
 

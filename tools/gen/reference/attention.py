@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares what transformers computes with eager attention and by its default path, for every model that is recorded.
 
-    python attention.py [--write]
+    python attention.py [--write | --hybrids]
 
 Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
-breadth.py that differ. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+breadth.py that differ. --hybrids replaces the rows of hybrids.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
 """
 
 import argparse
@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "spec/testdata/families"))
 
 import breadth  # noqa: E402
+import hybrids  # noqa: E402
 import make  # noqa: E402
 from breadth_variants import VARIANTS  # noqa: E402
 
@@ -30,7 +31,7 @@ This page shows for which models the two attention implementations of transforme
 
 `tools/gen/reference/attention.py --write` generates it with transformers {version} and torch {torch} in float32. The default of transformers is `sdpa` (PyTorch's
 scaled_dot_product_attention) if a model supports it, and `eager` otherwise. Reference outputs are recorded with the default, unless it ignores
-a part of the configuration. [Decision 070](../decisions/070-reference-attention.md) gives the reasons.
+a part of the configuration. The models of hybrids.py are recorded with transformers 5.24. [Decision 070](../decisions/070-reference-attention.md) gives the reasons.
 
 "Difference" is the maximum difference between eager attention and the default over all recorded values. "Largest" is the largest absolute value.
 """
@@ -62,9 +63,9 @@ def row(name: str, default: str, a: list[float], b: list[float], recorded: str, 
     return f"| {name} | {default} | {difference:.1e} | {largest:.2f} | {recorded} | {why} |\n", differs, differs == bool(why)
 
 
-def families() -> tuple[str, list[str]]:
-    text, wrong = FAMILIES, []
-    for name in sorted(make.NAMES):
+def families(names) -> tuple[list[str], list[str]]:
+    lines, wrong = [], []
+    for name in sorted(names):
         default = make.run(name)[1]
         try:
             eager = values(make.run(name, "eager")[1])
@@ -72,10 +73,21 @@ def families() -> tuple[str, list[str]]:
             eager = [math.inf for _ in values(default)]
         recorded, why = make.DIFFERS.get(name, (default["attention"], ""))
         line, _, agrees = row(name, default["attention"], values(default), eager, recorded, why)
-        text += line
+        lines.append(line)
         if not agrees:
             wrong.append(line)
-    return text, wrong
+    return lines, wrong
+
+
+def replace_hybrids() -> int:
+    """Puts the rows of hybrids.py, and this version, into the page."""
+    lines, wrong = families(hybrids.MODELS)
+    head, rest = PAGE.read_text(encoding="utf-8").split(FAMILIES)
+    table, rest = rest.split("\n\n", 1)
+    old = [line + "\n" for line in table.split("\n") if line and line.split(" | ")[0].strip("| ") not in hybrids.MODELS]
+    PAGE.write_text(head + FAMILIES + "".join(sorted(old + lines, key=lambda line: line.split(" | ")[0])) + "\n" + rest, encoding="utf-8")
+    print("".join(wrong), end="", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 @torch.no_grad()
@@ -100,12 +112,15 @@ def variants() -> tuple[str, list[str]]:
 def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--write", action="store_true")
+    ap.add_argument("--hybrids", action="store_true")
     args = ap.parse_args()
     torch.set_num_threads(1)
     tf.logging.set_verbosity_error()
-    a, wrong = families()
+    if args.hybrids:
+        return replace_hybrids()
+    a, wrong = families(make.NAMES)
     b, more = variants()
-    page = HEAD.format(version=tf.__version__, torch=torch.__version__.split("+")[0]) + a + b
+    page = HEAD.format(version=tf.__version__, torch=torch.__version__.split("+")[0]) + FAMILIES + "".join(a) + b
     if args.write:
         PAGE.write_text(page, encoding="utf-8")
     else:

@@ -52,7 +52,7 @@ def randomize(model, seed: int) -> None:
             inputs = p.shape[0] if type(owner).__name__ == "Conv1D" else p.shape[-2] if p.ndim == 3 else p.shape[-1]
             value = x * (2.0 if owner is head else 1.5) / math.sqrt(inputs)
         else:
-            value = x * 0.3
+            value = x * 0.3 - (1 if name.endswith("A_log") else 0)
         p.copy_(value)
     for name, b in model.named_buffers():
         if "correction_bias" in name or name.endswith("expert_bias"):

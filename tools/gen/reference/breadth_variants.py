@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Callable
 
+import hybrid_variants
 import mxfp4
 
 FULL, SLIDE = "full_attention", "sliding_attention"
@@ -155,7 +156,8 @@ family("apertus", "ApertusForCausalLM", "ApertusConfig", llm(), plain={}, llama3
 family("helium", "HeliumForCausalLM", "HeliumConfig", llm(head_dim=12), plain={}, bias=dict(attention_bias=True, mlp_bias=True), mha=dict(num_key_value_heads=4))
 family("nemotron", "NemotronForCausalLM", "NemotronConfig", llm(), plain={}, bias=dict(attention_bias=True, mlp_bias=True), full=dict(partial_rotary_factor=1.0, head_dim=16), silu=dict(hidden_act="silu"), tied=dict(tie_word_embeddings=True))
 family("diffllama", "DiffLlamaForCausalLM", "DiffLlamaConfig", llm(), plain={})
-family("minimax", "MiniMaxForCausalLM", "MiniMaxConfig", llm(num_local_experts=4, num_experts_per_tok=2, head_dim=12), full=dict(layer_types=[FULL, FULL]), linear=dict(layer_types=["linear_attention", FULL]))
+if not hybrid_variants.NEW:
+    family("minimax", "MiniMaxForCausalLM", "MiniMaxConfig", llm(num_local_experts=4, num_experts_per_tok=2, head_dim=12), full=dict(layer_types=[FULL, FULL]), linear=dict(layer_types=["linear_attention", FULL]))
 family("jetmoe", "JetMoeForCausalLM", "JetMoeConfig", dict(hidden_size=48, intermediate_size=40, num_hidden_layers=2, num_key_value_heads=2, kv_channels=12, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=128), plain={})
 family("xglm", "XGLMForCausalLM", "XGLMConfig", dict(d_model=48, ffn_dim=80, num_layers=2, attention_heads=4, max_position_embeddings=128), plain={}, unscaled=dict(scale_embedding=False), relu=dict(activation_function="relu"), untied=dict(tie_word_embeddings=False))
 family("biogpt", "BioGptForCausalLM", "BioGptConfig", llm(num_key_value_heads=None), plain={}, unscaled=dict(scale_embedding=False))
@@ -167,3 +169,4 @@ family("vaultgemma", "VaultGemmaForCausalLM", "VaultGemmaConfig", llm(num_hidden
 l4 = llm(num_hidden_layers=4, intermediate_size=40, intermediate_size_mlp=80, head_dim=12, num_local_experts=4, num_experts_per_tok=1, attention_chunk_size=1024, rope_scaling=None)
 family("llama4_text", "Llama4ForCausalLM", "Llama4TextConfig", l4, plain={}, step=dict(interleave_moe_layer_step=2), norm=dict(use_qk_norm=False), tuned=dict(attn_temperature_tuning=True, floor_scale=8), chunk=dict(attention_chunk_size=16), two=dict(num_experts_per_tok=2))
 family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), full={}, conv=dict(layer_types=["conv", FULL]))
+hybrid_variants.add(family, llm)

@@ -1,6 +1,9 @@
 """Renders conversations with chat templates by transformers and writes the texts, or that an error is raised.
 
     chat_templates.py TEMPLATE.jinja… > ../../../runtime/text/chat/testdata/rendered.json
+
+The templates in testdata are short forms of published ones, with the same constructs. To check published ones, put them
+into DIR/templates, write DIR/rendered.json and run: go test ./runtime/text/chat -rendered DIR/rendered.json
 """
 
 import datetime
@@ -30,6 +33,11 @@ NULL_CALL = {**CALL, "content": None}
 TEXT_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "call00001", "type": "function", "function": {
     "name": "get_weather", "arguments": "{\"place\": \"Zürich\", \"days\": 3}"}}]}
 RESULT = {"role": "tool", "name": "get_weather", "tool_call_id": "call00001", "content": "{\"t\": 21.5, \"sky\": \"clear\"}"}
+CALLS = {"role": "assistant", "content": "Let me look.", "reasoning_content": "They ask\n about two.", "tool_calls": [
+    {"id": "functions.get_weather:0", "type": "function", "function": {
+        "name": "get_weather", "arguments": {"place": "it's\n\"Zürich\" <b>", "days": 3, "far": True, "items": [{"k": 1.5}, None], "o": {"k": False}}}},
+    {"id": "functions.nothing:1", "type": "function", "function": {"name": "nothing", "arguments": {}}}]}
+RESULTS = [{"role": "tool", "tool_call_id": "functions.get_weather:0", "content": "21 °C"}, {"role": "tool", "tool_call_id": "functions.nothing:1", "content": ""}]
 THOUGHT = {"role": "assistant", "content": "<think>\nHm, they\n ask.\n</think>\n\nSunny."}
 PARTS = {"role": "user", "content": [{"type": "text", "text": " Look: "}, {"type": "text", "text": "there"}]}
 
@@ -46,6 +54,10 @@ CONVERSATIONS = {
     "call null": dict(messages=[SYSTEM, USER, NULL_CALL, RESULT, ANSWER, MORE], tools=TOOLS),
     "call text": dict(messages=[USER, TEXT_CALL, RESULT], tools=TOOLS),
     "two results": dict(messages=[USER, CALL, RESULT, RESULT, MORE], tools=TOOLS[:1]),
+    "reasoning call": dict(messages=[SYSTEM, USER, CALLS, *RESULTS], tools=TOOLS),
+    "reasoning turns": dict(messages=[USER, CALLS, *RESULTS, {**ANSWER, "reasoning_content": "Now I know."}, MORE], tools=TOOLS),
+    "thinking key": dict(messages=[USER, {**ANSWER, "thinking": "why not"}], add_generation_prompt=False),
+    "no thinking": dict(messages=[SYSTEM, USER], enable_thinking=False),
     "parts": dict(messages=[PARTS]),
     "documents": dict(messages=[USER], documents=[{"title": "T", "text": "Some text."}, {"title": "U", "text": "More \"text\"."}]),
     "wrong order": dict(messages=[ANSWER, USER]),

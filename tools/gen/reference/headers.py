@@ -24,6 +24,15 @@ def model(config):
         return tf.AutoModelForCausalLM.from_config(c)
 
 
+def published(m, state):
+    """The tensors under the names of published files, which transformers 5 renames, splits and joins when it loads them."""
+    try:
+        from transformers.core_model_loading import revert_weight_conversion
+    except ImportError:
+        return state
+    return revert_weight_conversion(m, {k: t.detach() for k, t in state.items()})
+
+
 def stored(m):
     """Names and shapes of the tensors of a saved file: what is tied is there once, under the name that stays."""
     seen, out = {}, {}
@@ -34,8 +43,8 @@ def stored(m):
         if isinstance(t, torch.nn.Parameter) and id(t) in seen:
             continue
         seen[id(t)] = name
-        out[name] = list(t.shape)
-    return out
+        out[name] = t
+    return {name: list(t.shape) for name, t in published(m, out).items()}
 
 
 def ranges(numbers):
@@ -85,7 +94,7 @@ def main():
     p.add_argument("--dtype", help="element type; default: torch_dtype of config.json")
     args = p.parse_args()
     config = json.load(open(args.config))
-    dtype = args.dtype or DTYPES[config.get("torch_dtype", "float32")]
+    dtype = args.dtype or DTYPES[config.get("torch_dtype") or config.get("dtype", "float32")]
     for name, dims in folded(stored(model(config))):
         print(name, dtype, dims)
 

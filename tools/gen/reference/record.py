@@ -7,6 +7,11 @@ import re
 
 import numpy as np
 import torch
+import transformers
+
+
+# transformers 5.24 decodes some recurrent models differently with a cache: it ignores time_step_limit then.
+USE_CACHE = int(transformers.__version__.split(".")[0]) < 5
 
 
 class Record:
@@ -39,7 +44,7 @@ def greedy(model, ids: list[int], steps: int) -> tuple[list[int], float]:
     a cache reads everything again for each token."""
     out, margin, cache, x = [], float("inf"), None, torch.tensor([ids])
     for _ in range(steps):
-        y = model(x, past_key_values=cache, use_cache=True)
+        y = model(x, **({"past_key_values": cache} if cache is not None else {}), use_cache=USE_CACHE)
         cache, best = getattr(y, "past_key_values", None), y.logits[0, -1].topk(2)
         margin = min(margin, float(best.values[0] - best.values[1]))
         out.append(int(best.indices[0]))

@@ -30,43 +30,52 @@ var shapes = map[string]shape{
 
 func main() {
 	log.SetFlags(0)
-	name := flag.String("shape", "1b", "tiny, 135m, 1b or 7b")
+	name := flag.String("shape", "1b", "tiny, 135m, 1b, 7b, qwen3.5-0.8b or mamba2-780m")
 	layers := flag.Int("layers", 0, "layers instead of the shape's")
 	flag.Parse()
-	s, ok := shapes[*name]
-	if *layers > 0 {
-		s.layers = *layers
+	h, ok := hybrids[*name]
+	if s, llama := shapes[*name]; llama {
+		if *layers > 0 {
+			s.layers = *layers
+		}
+		h, ok = s.hybrid(), true
+	} else if *layers > 0 && ok {
+		h.config["num_hidden_layers"] = *layers
 	}
 	if !ok || flag.NArg() != 1 {
-		log.Fatal("usage: shapemodel -shape tiny|135m|1b|7b [-layers N] OUT")
+		log.Fatal("usage: shapemodel -shape NAME [-layers N] OUT")
 	}
-	if err := s.write(flag.Arg(0)); err != nil {
+	if err := h.write(flag.Arg(0)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func (s shape) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	config, err := json.MarshalIndent(map[string]any{
+// hybrid returns the shape's config.json and tensors.
+func (s shape) hybrid() hybrid {
+	return hybrid{map[string]any{
 		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu", "hidden_size": s.width,
 		"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads,
 		"intermediate_size": s.ffn, "vocab_size": s.vocab, "max_position_embeddings": 16384, "rms_norm_eps": 1e-5,
 		"rope_theta": 500000.0, "tie_word_embeddings": true, "bos_token_id": 1, "eos_token_id": 2,
-	}, "", " ")
+	}, s.tensors}
+}
+
+func (h hybrid) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	config, err := json.MarshalIndent(h.config, "", " ")
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644); err != nil {
 		return err
 	}
-	return s.writeTensors(filepath.Join(dir, "model.safetensors"))
+	return h.writeTensors(filepath.Join(dir, "model.safetensors"))
 }
 
-// tensors lists the names and shapes of the tensors, as in transformers.
-func (s shape) tensors() (names []string, dims [][]int) {
-	add := func(name string, d ...int) { names, dims = append(names, name), append(dims, d) }
+// tensors adds the names and shapes of the tensors, as in transformers.
+func (s shape) tensors(_ int, add func(name string, d ...int)) {
 	head := s.width / s.heads
 	add("model.embed_tokens.weight", s.vocab, s.width)
 	for i := range s.layers {
@@ -82,22 +91,20 @@ func (s shape) tensors() (names []string, dims [][]int) {
 		add(p+"mlp.down_proj.weight", s.width, s.ffn)
 	}
 	add("model.norm.weight", s.width)
-	return names, dims
 }
 
 // writeTensors writes the header and leaves the rest as a hole in the file.
-func (s shape) writeTensors(path string) error {
+func (h hybrid) writeTensors(path string) error {
 	header := map[string]any{}
 	at := 0
-	names, dims := s.tensors()
-	for i, name := range names {
+	h.tensors(h.config["num_hidden_layers"].(int), func(name string, dims ...int) {
 		size := 2
-		for _, d := range dims[i] {
+		for _, d := range dims {
 			size *= d
 		}
-		header[name] = map[string]any{"dtype": "F16", "shape": dims[i], "data_offsets": []int{at, at + size}}
+		header[name] = map[string]any{"dtype": "F16", "shape": dims, "data_offsets": []int{at, at + size}}
 		at += size
-	}
+	})
 	text, err := json.Marshal(header)
 	if err != nil {
 		return err

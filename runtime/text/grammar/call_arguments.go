@@ -1,0 +1,135 @@
+package grammar
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A mode is how a schemaWriter writes a value.
+type mode int
+
+const (
+	asJSON      mode = iota
+	asArguments      // an object as the arguments of a call, each with its name
+	asText           // a string as it is, other values as JSON
+	asPython         // as a Python literal
+)
+
+// in writes a nested value in another mode.
+func (w *schemaWriter) in(m mode, schema any, path string) part {
+	chain, before := w.chain, w.mode
+	w.chain, w.mode = nil, m
+	defer func() { w.chain, w.mode = chain, before }()
+	return w.value(schema, path)
+}
+
+// inner returns the mode of a value inside of another.
+func (m mode) inner() mode {
+	if m == asPython {
+		return m
+	}
+	return asJSON
+}
+
+// named distinguishes rules of the same schema in several modes.
+func (m mode) named(name string) string { return string(rune('0'+m)) + name }
+
+// identifiers are the names of arguments that a call in Python can have.
+var identifiers = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
+// argument writes an argument of a call.
+func (w *schemaWriter) argument(name string, schema any, path string) part {
+	f := w.format
+	switch {
+	case f.Python && identifiers.MatchString(name):
+		return w.b.seq(w.text(name+"="), w.in(asPython, schema, path))
+	case f.Python || strings.ContainsAny(name, "<>\"\r\n"):
+		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
+	}
+	return w.b.seq(w.text(f.Argument[0]+name+f.Argument[1]), w.in(asText, schema, path), w.text(f.Argument[2]))
+}
+
+// noOthers returns the schema of undeclared arguments: none are written.
+func (w *schemaWriter) noOthers(o *object, path string) any {
+	props, extra := w.propertiesOf(o, path)
+	if _, ok := extra.(*object); ok && len(props.keys) == 0 {
+		w.fail(path, "additionalProperties is not supported for arguments in the model's format of tool calls; list them in properties")
+	}
+	return false
+}
+
+// typesIn returns the types that are written in the current mode. A text whose schema
+// has no type is a string, unless it describes an object or an array.
+func (w *schemaWriter) typesIn(o *object, path string) []string {
+	types := w.types(o, path)
+	switch {
+	case w.mode == asArguments:
+		return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t != "object" })
+	case w.mode != asText || o.has("type"):
+		return types
+	case o.has("properties"):
+		return []string{"object"}
+	case o.has("items"):
+		return []string{"array"}
+	}
+	return []string{"string"}
+}
+
+// word writes true, false or null.
+func (w *schemaWriter) word(v any) part {
+	text := writeJSON(v)
+	if w.mode != asPython {
+		return w.text(text)
+	}
+	python := map[string]string{"true": "True", "false": "False", "null": "None"}[text]
+	return w.b.alt(w.text(python), w.text(text))
+}
+
+// endOfText returns the text that ends an argument, and that no argument can contain.
+func (w *schemaWriter) endOfText() string { return strings.TrimSpace(w.format.Argument[2]) }
+
+// plainText writes a constant as it is.
+func (w *schemaWriter) plainText(text, path string) part {
+	if strings.Contains(text, w.endOfText()) {
+		return w.fail(path, "%.40q cannot be written in the model's format of tool calls, in which %s ends an argument", text, w.endOfText())
+	}
+	return w.text(text)
+}
+
+// plainChars writes the characters of a string with a pattern or limits. The first
+// character of what ends an argument is not among them.
+func (w *schemaWriter) plainChars() charset {
+	first := rune(w.endOfText()[0])
+	return func(b *builder, ranges []runeRange) part {
+		return b.runes(intersect(ranges, without(runeRange{first, first})))
+	}
+}
+
+// except writes any text that does not contain end. A state for each prefix of end
+// stands for a text that ends in it.
+func (b *builder) except(end string) part {
+	states := make([]int32, len(end))
+	for i := range states {
+		states[i] = b.state()
+	}
+	out := b.state()
+	for i, from := range states {
+		b.eps(from, out)
+		var taken []runeRange
+		for to := len(end) - 1; to >= 0; to-- { // the longest prefix that ends in a character
+			c := end[to]
+			if !strings.HasSuffix(end[:i]+string(c), end[:to+1]) || slices.Contains(taken, runeRange{rune(c), rune(c)}) {
+				continue
+			}
+			taken = append(taken, runeRange{rune(c), rune(c)})
+			if to+1 < len(end) {
+				b.states[from].edges = append(b.states[from].edges, edge{c, c, states[to+1]})
+			}
+		}
+		others := b.runes(outside(taken))
+		b.eps(from, others.in)
+		b.eps(others.out, states[0])
+	}
+	return part{states[0], out}
+}

@@ -1,0 +1,138 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// listFunctions are the functions of expressions that make lists with an entry for each
+// layer, or read lists. The first argument has a value.
+//
+//	each(x, from, to, …)         x, or the letters of a text x, with entries replaced
+//	layers_at(x, yes, no)        yes for the layers in the list x, no for the others
+//	layers_at(x, yes, no, 1)     the same, with layers counted from 1
+//	layers_every(n, yes, no)     yes for every nth layer, no for those before it
+//	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
+//	layers_below(n, yes, no)     yes for the first n layers
+//	                             yes and no may be lists with an entry for each layer
+//	count(x)                     number of entries of a list or letters of a text
+var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
+	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow,
+	"count": func(args []any, _ map[string]any) (any, error) {
+		list, err := entries(args[0])
+		return float64(len(list)), err
+	},
+}
+
+// entries returns the entries of a list, or the letters of a text.
+func entries(x any) ([]any, error) {
+	switch v := x.(type) {
+	case []any:
+		return v, nil
+	case string:
+		var out []any
+		for _, c := range v {
+			out = append(out, string(c))
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%v is neither a list nor a text", x)
+}
+
+func each(args []any, _ map[string]any) (any, error) {
+	list, err := entries(args[0])
+	if err != nil {
+		return nil, err
+	}
+	out := make([]any, len(list))
+	for i, x := range list {
+		out[i] = x
+		for k := 1; k+1 < len(args); k += 2 {
+			if sameValue(x, args[k]) {
+				out[i] = args[k+1]
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func layersAt(args []any, config map[string]any) (any, error) {
+	list, err := entries(args[0])
+	if err != nil {
+		return nil, err
+	}
+	first := 0
+	if len(args) > 3 {
+		f, _ := number(args[3])
+		first = int(f)
+	}
+	return perLayer(args, config, func(layer int) bool {
+		for _, x := range list {
+			if sameValue(x, float64(layer+first)) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func layersEvery(args []any, config map[string]any) (any, error) {
+	n, ok := number(args[0])
+	if !ok || n < 1 || n > maxLayers {
+		return nil, fmt.Errorf("layers_every(%v): want a number of layers", args[0])
+	}
+	at := n - 1
+	if len(args) > 3 {
+		at, _ = number(args[3])
+	}
+	return perLayer(args, config, func(layer int) bool { return layer%int(n) == int(at) })
+}
+
+func layersBelow(args []any, config map[string]any) (any, error) {
+	n, ok := number(args[0])
+	if !ok {
+		return nil, fmt.Errorf("layers_below(%v): want a number of layers", args[0])
+	}
+	return perLayer(args, config, func(layer int) bool { return float64(layer) < n })
+}
+
+// perLayer returns a list with the second or third argument for each layer.
+func perLayer(args []any, config map[string]any, yes func(layer int) bool) (any, error) {
+	layers, ok := number(config["num_hidden_layers"])
+	switch {
+	case !ok:
+		return nil, nil
+	case len(args) < 3 || layers < 1 || layers > maxLayers:
+		return nil, fmt.Errorf("a list of %v layers from %d arguments; want at least 3 arguments, and 1 to %d layers", layers, len(args), maxLayers)
+	}
+	out := make([]any, int(layers))
+	for i := range out {
+		x := args[2]
+		if yes(i) {
+			x = args[1]
+		}
+		if list, ok := x.([]any); ok { // of a list, the layer's entry
+			if x = nil; i < len(list) {
+				x = list[i]
+			}
+		}
+		out[i] = x
+	}
+	return out, nil
+}
+
+// roundBF16 rounds to the precision of bf16.
+func roundBF16(x float64) float64 {
+	raw := make([]byte, 2)
+	out := make([]float32, 1)
+	if err := tensor.Encode(raw, tensor.BF16, []float32{float32(x)}); err != nil || math.IsNaN(x) {
+		return x
+	}
+	if err := tensor.Decode(out, tensor.BF16, raw); err != nil {
+		return x
+	}
+	return float64(out[0])
+}

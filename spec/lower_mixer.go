@@ -1,0 +1,263 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// mix writes the token mixers of a run of layers on x and adds their outputs.
+func (l *lowerer) mix(x string, run layerRun) string {
+	n, sum := l.Net, ""
+	for _, word := range n.mixers(run.lo) {
+		var y string
+		by := n.AttnOutScale
+		if mx := mixerOf(word); mx == nil {
+			y = l.attention(l.scaled("h", x, n.AttnInScale), run)
+		} else {
+			y = mx.write(l, x, run)
+			out, _ := mx.scales(n)
+			by = cmp.Or(out, by)
+		}
+		y = l.outNorm("o", "attn_out_norm", l.s.in("self_attn.out_norm"), y)
+		y = l.scaled("o", y, by)
+		if sum != "" {
+			y = l.t.op("o", "add", []string{sum, y}, nil)
+		}
+		sum = y
+	}
+	return sum
+}
+
+// mixResidual returns the factor on the residual of a run's token mixer.
+func (l *lowerer) mixResidual(run layerRun) float64 {
+	for _, word := range l.Net.mixers(run.lo) {
+		if mx := mixerOf(word); mx != nil {
+			_, by := mx.scales(l.Net)
+			return cmp.Or(by, l.Net.AttnResidual)
+		}
+	}
+	return l.Net.AttnResidual
+}
+
+// layersWith returns the layers before the current run that have the mixer, and the
+// number of all layers that have it.
+func (l *lowerer) layersWith(has func(layer int) bool) (before, all int) {
+	for i := range l.Hyper.Layers {
+		if has(i) {
+			if all++; i < l.at {
+				before++
+			}
+		}
+	}
+	return before, all
+}
+
+// perLayer returns the reference to the element of a state with one element for each
+// layer that has the mixer.
+func (l *lowerer) perLayer(name string, has func(layer int) bool) string {
+	before, _ := l.layersWith(has)
+	if before == l.at {
+		return name
+	}
+	return fmt.Sprintf("%s[i-%d]", name, l.at-before)
+}
+
+// fixedState declares a fixed state of the layers that have the mixer and returns the
+// reference to the current layer's element.
+func (l *lowerer) fixedState(word, name, field string, dims ...int) string {
+	has := func(layer int) bool { return l.Net.mixes(layer, word) }
+	if !l.decls[name] {
+		l.decls[name] = true
+		_, all := l.layersWith(has)
+		l.states = append(l.states, fmt.Sprintf("state %s[%d] : fixed {%s: f32[%s]}", name, all, field, joinInts(dims)))
+	}
+	return l.perLayer(name, has)
+}
+
+func joinInts(v []int) string {
+	s := make([]string, len(v))
+	for i, n := range v {
+		s[i] = fmt.Sprint(n)
+	}
+	return strings.Join(s, ", ")
+}
+
+// built declares a weight that a transform of one or more tensors makes, and returns
+// its reference, or "" if the layer does not have the first tensor. The weight has the
+// stored type, or a wide one if the transform computes.
+func (l *lowerer) built(name string, stds []string, shape []int, computes bool, f func(src []*tensor.Transform) *tensor.Transform) string {
+	if !l.has(stds[0]) {
+		return ""
+	}
+	d := l.declaration(name, stds[0])
+	if l.decls["@"+d.name] {
+		return "@" + d.name
+	}
+	typ := l.tensors[layerName(stds[0], d.lo)].DType
+	mixed, block := computes, typ.IsBlock()
+	var src []*tensor.Transform
+	for _, std := range stds {
+		first := l.tensors[layerName(std, d.lo)]
+		for i := d.lo; i < d.hi; i++ {
+			t, ok := l.tensors[layerName(std, i)]
+			if !ok || t.Pattern != first.Pattern {
+				l.fail("tensor %s: missing, or stored under another name than in layer %d", layerName(std, i), d.lo)
+				return "@" + d.name
+			}
+			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
+		}
+		src = append(src, tensor.Source(first.Pattern))
+		l.read[std] = true
+	}
+	r := f(src)
+	if mixed {
+		typ = l.wide(block)
+		r = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: typ}
+	}
+	l.declare(d, typ, shape, r)
+	return "@" + d.name
+}
+
+// apply returns a transform of one operand.
+func apply(op string, r *tensor.Transform, nums ...int) *tensor.Transform {
+	t := &tensor.Transform{Op: op, Args: []*tensor.Transform{r}}
+	for _, n := range nums {
+		t.Nums = append(t.Nums, float64(n))
+	}
+	return t
+}
+
+// convolved writes a short convolution of the rows of x, with the stored kernels of
+// consecutive columns and their biases. Kernels are stored as [D, 1, W] or [D, W].
+func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(r *tensor.Transform) *tensor.Transform) string {
+	cols, taps := 0, 0
+	for _, std := range kernels {
+		s := l.tensors[layerName(std+".weight", l.at)].Shape
+		if len(s) < 2 || taps > 0 && s[len(s)-1] != taps {
+			l.fail("tensor %s.weight: shape %v, want [columns, 1, taps] with as many taps as the other kernels have", std, s)
+			return x
+		}
+		cols, taps = cols+s[0], s[len(s)-1]
+	}
+	if taps == 1 {
+		l.fail("tensor %s.weight: a convolution with one tap is a factor for each column; want two taps or more", kernels[0])
+		return x
+	}
+	state := l.fixedState(word, "%"+word+"_conv", "x", taps-1, cols)
+	w := l.built(word+"_conv", withSuffix(kernels, ".weight"), []int{taps, cols}, factor != nil, func(src []*tensor.Transform) *tensor.Transform {
+		for i := range src {
+			src[i] = apply("reshape", src[i], l.tensors[layerName(kernels[i]+".weight", l.at)].Shape[0], taps)
+		}
+		r := concatenated(src)
+		if factor != nil {
+			r = factor(r)
+		}
+		return apply("transpose", r)
+	})
+	args := []string{state, x, w}
+	if b := l.built(word+"_conv_bias", withSuffix(kernels, ".bias"), []int{cols}, false, concatenated); b != "" {
+		args = append(args, b)
+	}
+	return l.t.op(hint, "short_conv", args, nil)
+}
+
+func withSuffix(names []string, suffix string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = n + suffix
+	}
+	return out
+}
+
+func concatenated(src []*tensor.Transform) *tensor.Transform {
+	if len(src) == 1 {
+		return src[0]
+	}
+	return &tensor.Transform{Op: "concat", Args: src}
+}
+
+// decayRate declares the rates by which states decay, −exp(A_log), or exp(A_log) with
+// sign 1. Each is repeated for the given number of columns.
+func (l *lowerer) decayRate(name, std string, shape []int, sign, repeat int) string {
+	return l.built(name, []string{std + ".weight"}, shape, true, func(src []*tensor.Transform) *tensor.Transform {
+		n := shape[0] / repeat
+		r := src[0]
+		if t := l.tensors[layerName(std+".weight", l.at)]; len(t.Shape) != len(shape) {
+			r = apply("reshape", r, append([]int{n}, shape[1:]...)...)
+		}
+		if l.Net.StoredDecay == "log" {
+			r = apply("exp", r)
+		} else {
+			sign = -sign
+		}
+		if sign < 0 {
+			r = apply("scale", r, -1)
+		}
+		if repeat > 1 {
+			r = apply("repeat_rows", r, repeat)
+		}
+		return r
+	})
+}
+
+// splitInto writes a split of the columns of x.
+func (l *lowerer) splitInto(x string, hints []string, sizes []int) []string {
+	var names []string
+	for _, h := range hints {
+		names = append(names, l.t.fresh(h))
+	}
+	l.t.line("%s = split %s {sizes=[%s]}", strings.Join(names, ", "), x, joinInts(sizes))
+	return names
+}
+
+// gatedNorm writes the norm of a mixer's output y and its gate z. By default the norm
+// covers slices of the given number.
+func (l *lowerer) gatedNorm(prefix, y, z string, g *GatedNorm, slices, width int) string {
+	gated := func(y string) string {
+		if g.Gate == "none" || z == "" {
+			return y
+		}
+		return l.t.op("y", "mul", []string{y, l.activationOp(g.Gate, z)}, nil)
+	}
+	if g.Position == "before_norm" {
+		y = gated(y)
+	}
+	std := prefix + "norm"
+	if t, ok := l.tensors[layerName(std+".weight", l.at)]; ok {
+		n, eps := cmp.Or(g.Groups, slices), cmp.Or(g.Eps, l.Net.NormEps)
+		short := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(prefix, l.s.in("")), "."), ".", "_")
+		w, b := l.weight(short+"_norm", std+".weight", rowVectorOf(t)), l.weight(short+"_norm_bias", std+".bias", nil)
+		if t.elements()*n == width || n == 1 {
+			y = l.normWith("y", g.Function, y, w, b, eps, 0, n)
+		} else {
+			y = l.t.op("y", "mul", []string{l.normWith("y", g.Function, y, "", "", eps, 0, n), w}, nil)
+			if b != "" {
+				y = l.t.op("y", "add", []string{y, b}, nil)
+			}
+		}
+	}
+	if g.Position == "after_norm" {
+		y = gated(y)
+	}
+	return y
+}
+
+// elements returns the number of elements of a tensor.
+func (t Tensor) elements() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// rowVectorOf returns the cut that reshapes a tensor to a vector; nil for a vector.
+func rowVectorOf(t Tensor) *cut {
+	if len(t.Shape) == 1 {
+		return nil
+	}
+	return rowVector(t.elements())
+}

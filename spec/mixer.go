@@ -1,0 +1,211 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A mixer is a form of token mixing other than attention.
+type mixer struct {
+	prefix   string                                             // first part of its tensors' names within a layer
+	required []string                                           // tensors that each of its layers has
+	shapes   func(m *Model, s *stack, add func(string, ...int)) // adds the shapes that follow from hyper-parameters
+	check    func(n *Network) error                             // checks the hyper-parameters
+	write    func(l *lowerer, x string, run layerRun) string    // writes the mixer
+	scales   func(n *Network) (output, residual float64)        // factors; 0: those of attention
+}
+
+// mixerOf returns the mixer of a word of mixer_pattern; nil for attention.
+func mixerOf(word string) *mixer {
+	switch word {
+	case "linear":
+		return linearMixer()
+	case "selective_scan":
+		return scanMixer()
+	case "ssd":
+		return ssdMixer()
+	case "short_conv":
+		return shortConvMixer()
+	case "rg_lru":
+		return rgLRUMixer()
+	case "time_mix":
+		return timeMixer()
+	}
+	return nil
+}
+
+// mixerWords are the words of mixer_pattern that are not attention.
+var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru", "time_mix"}
+
+func noScales(*Network) (output, residual float64) { return 0, 0 }
+
+// mixers returns the words of a layer's token mixers.
+func (n *Network) mixers(layer int) []string {
+	word := "full"
+	if p := n.MixerPattern; len(p) > 0 {
+		word = p[layer%len(p)]
+	}
+	switch {
+	case word == "none":
+		return nil
+	case mixerOf(word) == nil && n.ParallelMixer != "":
+		return []string{word, n.ParallelMixer}
+	}
+	return []string{word}
+}
+
+// attends reports whether a layer has attention.
+func (n *Network) attends(layer int) bool {
+	return slices.ContainsFunc(n.mixers(layer), func(word string) bool { return mixerOf(word) == nil })
+}
+
+// caches reports whether a layer has a KV cache.
+func (n *Network) caches(layer int) bool { return n.attends(layer) || n.sharedAt(layer) }
+
+// mixes reports whether a layer has the mixer of the word.
+func (n *Network) mixes(layer int, word string) bool { return slices.Contains(n.mixers(layer), word) }
+
+// uses reports whether one of the layers has the mixer of the word.
+func (m *Model) uses(word string) bool {
+	for i := range m.Hyper.Layers {
+		if m.Net.mixes(i, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// ffnOf returns the word of a layer's FFN in ffn_pattern.
+func (m *Model) ffnOf(layer int) string {
+	n := m.Net
+	if p := n.FFNPattern; len(p) > 0 {
+		return p[layer%len(p)]
+	}
+	if n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
+		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer) {
+		return "experts"
+	}
+	return "dense"
+}
+
+// ownName returns the standard name under which a layer stores a mixer's tensor.
+// Checkpoints and name maps use one name for the same part of different mixers, such
+// as self_attn.wo: it is renamed to the mixer that the layer has.
+func (m *Model) ownName(std string, layer int) string {
+	if layer < 0 || !strings.HasPrefix(std, "dec.") {
+		return std
+	}
+	head := layerName("dec.{i}.", layer)
+	prefix, part, ok := strings.Cut(strings.TrimPrefix(std, head), ".")
+	if !ok || strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(part, ".weight"), ".bias"), "_norm") && isLayerNorm(part) {
+		return std
+	}
+	own := ""
+	for _, word := range m.Net.mixers(layer) {
+		mx := mixerOf(word)
+		switch {
+		case mx == nil && prefix == "self_attn", mx != nil && prefix == mx.prefix:
+			return std
+		case mx != nil:
+			own = mx.prefix
+		}
+	}
+	known := prefix == "self_attn" || slices.ContainsFunc(mixerWords, func(w string) bool { return mixerOf(w).prefix == prefix })
+	if own == "" || !known {
+		return std
+	}
+	return head + own + "." + part
+}
+
+// isLayerNorm reports whether a tensor of self_attn is a norm of the layer rather than
+// of attention.
+func isLayerNorm(part string) bool {
+	name, _, _ := strings.Cut(part, ".")
+	return name == "pre_norm" || name == "post_norm" || name == "out_norm"
+}
+
+// missingMixer reports whether a tensor belongs to a mixer or an FFN that the layer
+// does not have, and whether it belongs to one at all.
+func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
+	prefix, part, _ := strings.Cut(name, ".")
+	if single := m.ffnOf(layer) == "none" || len(m.Net.mixers(layer)) == 0; single && strings.HasPrefix(part, "pre_norm.") {
+		return !m.hasAt("dec.{i}."+name, layer), true // the layer's only norm may have either name
+	}
+	if prefix == "feed_forward" && m.ffnOf(layer) == "none" || prefix == "self_attn" && len(m.Net.mixers(layer)) == 0 {
+		return true, true
+	}
+	if prefix == "self_attn" && !isLayerNorm(part) {
+		return !m.Net.attends(layer), !m.Net.attends(layer)
+	}
+	if prefix == "shared" {
+		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)
+	}
+	for _, word := range mixerWords {
+		if mixerOf(word).prefix == prefix {
+			missing := !m.Net.mixes(layer, word)
+			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
+		}
+	}
+	return false, false
+}
+
+// requiredMixers returns the tensors that a layer's shared block and its mixers other
+// than attention need.
+func (m *Model) requiredMixers(layer int) []string {
+	var out []string
+	if m.Net.sharedAt(layer) {
+		for _, name := range []string{"pre_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1n3", "w2", "out"} {
+			out = append(out, layerName("dec.{i}.shared."+name+".weight", layer))
+		}
+	}
+	for _, word := range m.Net.mixers(layer) {
+		if mx := mixerOf(word); mx != nil {
+			for _, name := range mx.required {
+				out = append(out, layerName("dec.{i}."+mx.prefix+"."+name, layer))
+			}
+		}
+	}
+	return out
+}
+
+// mixerShapes adds the shapes of the mixers' tensors.
+func (m *Model) mixerShapes(s *stack, out map[string]shape) {
+	for _, word := range mixerWords {
+		mx := mixerOf(word)
+		if s.std != "dec" || !m.uses(word) || mx.shapes == nil {
+			continue
+		}
+		mx.shapes(m, s, func(name string, dims ...int) {
+			out[s.in(mx.prefix+"."+name)] = shape{dims: dims, why: fmt.Sprintf("network_structure.%s, hidden_size %d", mx.prefix, s.hyper.Hidden)}
+		})
+	}
+}
+
+// checkMixers checks the hyper-parameters of the mixers in use.
+func (s *Spec) checkMixers() error {
+	n := &s.Network
+	words := append(slices.Clone(n.MixerPattern), n.ParallelMixer)
+	for _, word := range words {
+		if mx := mixerOf(word); mx != nil && mx.check != nil {
+			if err := mx.check(n); err != nil {
+				return errAt(s.Pos("network_structure."+mx.prefix), "network_structure.%s: %v", mx.prefix, err)
+			}
+		}
+	}
+	if n.encodes() && (len(n.MixerPattern) > 0 || n.ParallelMixer != "" || len(n.FFNPattern) > 0) {
+		return errAt(s.Pos("network_structure.mixer_pattern"), "network_structure.mixer_pattern: an encoder has attention and an FFN in each layer; want a decoder_only network")
+	}
+	return nil
+}
+
+// positive returns an error if one of the sizes is not from 1 to maxWidth; pairs are
+// names and sizes.
+func positive(pairs ...any) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if v := pairs[i+1].(int); v < 1 || v > maxWidth {
+			return fmt.Errorf("%s is %d, want 1 to %d", pairs[i], v, maxWidth)
+		}
+	}
+	return nil
+}

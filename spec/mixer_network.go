@@ -1,0 +1,77 @@
+package spec
+
+// A GatedNorm is the norm on the output of a token mixer, with the gate around it.
+type GatedNorm struct {
+	Groups   int     `yaml:"groups"`                                       // slices of the columns that are normalized separately; 0: one per head, in ssd one per group
+	Function string  `yaml:"function" words:"rms|std"`                     // function of the norm; it is applied if the files have its weights
+	Eps      float64 `yaml:"eps"`                                          // ε of the norm; 0: norm_eps
+	Gate     string  `yaml:"gate" words:"none|sigmoid|silu"`               // activation of the gate, by which the output is multiplied
+	Position string  `yaml:"gate_position" words:"after_norm|before_norm"` // whether the output is multiplied by the gate after the norm or before it
+}
+
+// A LinearAttention describes the layers with linear attention. Each head has a matrix
+// as state; see linear_recurrence in docs/ops.md.
+type LinearAttention struct {
+	Heads     int       `yaml:"heads"`                                                                                      // heads of values and of the state
+	KeyHeads  int       `yaml:"key_heads"`                                                                                  // heads of queries and keys; 0: heads
+	KeyDim    int       `yaml:"key_dim"`                                                                                    // channels of a query or key head
+	ValueDim  int       `yaml:"value_dim"`                                                                                  // channels of a value head; 0: key_dim
+	Layout    string    `yaml:"layout" words:"blocks|heads"`                                                                // rows of fused matrices; blocks: all of q, then k, v and the gate; heads: grouped by key head
+	Act       string    `yaml:"activation" words:"none|silu|relu|gelu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation of queries, keys and values, after their convolution
+	QKNorm    string    `yaml:"qk_norm" words:"none|l2|rms"`                                                                // norm on the heads of queries and keys
+	QKNormEps float64   `yaml:"qk_norm_eps"`                                                                                // ε of qk_norm; 0: norm_eps
+	Scale     float64   `yaml:"scale"`                                                                                      // factor on the queries; 0: 1/√key_dim
+	Rope      bool      `yaml:"rope"`                                                                                       // rotate queries and keys as in attention
+	Decay     string    `yaml:"decay" words:"none|alibi|geometric|retention|head|channel"`                                  // decay of the state; alibi: ALiBi's slopes; geometric: 2^(−8(h+1)/heads) for head h; retention: 1 − 2^(−5−h) for head h (RetNet); head, channel: computed for each head or key channel
+	DecayForm string    `yaml:"decay_form" words:"softplus|sigmoid"`                                                        // with head or channel, from the projection x, dt and a; softplus: −exp(a)·softplus(x + dt); sigmoid: decay_bound·sigmoid(exp(a)·(x + dt))
+	Bound     float64   `yaml:"decay_bound"`                                                                                // with sigmoid: the strongest decay, negative
+	ByLayer   bool      `yaml:"decay_by_layer"`                                                                             // with alibi, geometric: the slopes of layer i of N are multiplied by 1 − (i − decay_first_layer)/(N − 1) + 1e-5 (Lightning Attention)
+	First     int       `yaml:"decay_first_layer"`                                                                          // with decay_by_layer
+	DeltaRule bool      `yaml:"delta_rule"`                                                                                 // a token replaces what the state holds for its key (DeltaNet)
+	BetaScale float64   `yaml:"beta_scale"`                                                                                 // factor on the sigmoid of beta, the strength of writing; 2 allows negative eigenvalues
+	OutScale  float64   `yaml:"out_scale"`                                                                                  // factor on the output; 0: attn_out_scale
+	Residual  float64   `yaml:"residual_scale"`                                                                             // factor on the residual; 0: attn_residual_scale
+	Norm      GatedNorm `yaml:"norm"`                                                                                       // norm and gate of the output
+}
+
+// A Scan describes the layers with a selective scan (Gu and Dao 2023).
+type Scan struct {
+	Act     string  `yaml:"activation" words:"silu|relu|gelu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation after the convolution
+	Norms   bool    `yaml:"norms"`                                                                                 // normalize the projections dt, B and C without weights (Falcon Mamba)
+	NormEps float64 `yaml:"norm_eps"`                                                                              // ε of the norms on dt, B and C; 0: norm_eps
+}
+
+// An SSD describes the layers with state-space duality (Dao and Gu 2024).
+type SSD struct {
+	Act       string    `yaml:"activation" words:"silu|relu|gelu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation after the convolution
+	Heads     int       `yaml:"heads"`                                                                                 // heads
+	HeadDim   int       `yaml:"head_dim"`                                                                              // channels of a head
+	Groups    int       `yaml:"groups"`                                                                                // groups of heads that share B and C
+	StateSize int       `yaml:"state_size"`                                                                            // numbers of state per channel
+	DTMin     float64   `yaml:"dt_min"`                                                                                // lower bound of the step sizes
+	DTMax     float64   `yaml:"dt_max"`                                                                                // upper bound of the step sizes; 0: none
+	InScale   float64   `yaml:"in_scale"`                                                                              // factor on the input
+	Scales    []float64 `yaml:"scales"`                                                                                // factors on the parts of the projected input: gate, x, B, C, dt; default: 1
+	OutScale  float64   `yaml:"out_scale"`                                                                             // factor on the output; 0: attn_out_scale
+	Norm      GatedNorm `yaml:"norm"`                                                                                  // norm and gate of the output
+}
+
+// A SharedBlock describes a transformer block that several layers share, in front of
+// their token mixers (Zamba2).
+type SharedBlock struct {
+	Pattern []string `yaml:"pattern" words:"none|block"` // layers with a shared block, repeated
+	Blocks  int      `yaml:"blocks"`                     // number of blocks, which these layers use in turn
+}
+
+// A TimeMix describes the layers with RWKV-7's time mixing (Peng et al. 2025).
+type TimeMix struct {
+	HeadDim int     `yaml:"head_dim"` // channels of a head
+	NormEps float64 `yaml:"norm_eps"` // ε of the norm on the heads' outputs; 0: head_dim · norm_eps
+}
+
+// A RGLRU describes the layers with a real-gated linear recurrent unit (De et al. 2024).
+type RGLRU struct {
+	Blocks     int     `yaml:"blocks"`                                                                                // diagonal blocks of the gates' matrices
+	Activation string  `yaml:"activation" words:"gelu|silu|relu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation of the branch beside the recurrence
+	Strength   float64 `yaml:"decay_scale"`                                                                           // factor c on the logarithm of the decay
+}
