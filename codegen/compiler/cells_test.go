@@ -40,7 +40,7 @@ func TestPTXCells(t *testing.T) {
 	}
 	driver := ptx.NewDriver()
 	cellsCases(t, 1, 2, func(m *madeUpModel, t *testing.T) {
-		m.model.Device = ptxDevice(t, m.model.Manifest, m.gpu, nvcc, driver)
+		m.model.Device = ptxDevice(t, m.model.Manifest, m.gpu, nvcc, driver)()
 	})
 	if driver.Err != nil {
 		t.Error(driver.Err)

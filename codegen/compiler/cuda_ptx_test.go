@@ -149,15 +149,15 @@ func onPTX(t *testing.T, p *Program, nvcc *toolchain.Compiler, driver *ptx.Drive
 	m := emulatedWeights(t, p)
 	device := ptxDevice(t, m.Manifest, p.whole.CUDA, nvcc, driver)
 	return func(change func(*cuda.Device)) engine.Model {
-		d := *device
-		change(&d)
-		m.Device = &d
+		d := device()
+		change(d)
+		m.Device = d
 		return m
 	}
 }
 
-// ptxDevice is a device of a driver of this program with a model's kernels as PTX.
-func ptxDevice(t *testing.T, man *manifest.Manifest, model *codegen.CUDAModel, nvcc *toolchain.Compiler, driver *ptx.Driver) *cuda.Device {
+// ptxDevice makes devices of a driver of this program with a model's kernels as PTX.
+func ptxDevice(t *testing.T, man *manifest.Manifest, model *codegen.CUDAModel, nvcc *toolchain.Compiler, driver *ptx.Driver) func() *cuda.Device {
 	t.Helper()
 	files := map[string]string{}
 	model.Plan.Images = nil
@@ -181,7 +181,9 @@ func ptxDevice(t *testing.T, man *manifest.Manifest, model *codegen.CUDAModel, n
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cuda.Device{GPU: gpu, Manifest: man, Plan: &model.Plan, Files: files}
+	return func() *cuda.Device {
+		return &cuda.Device{GPU: gpu, Manifest: man, Plan: &model.Plan, Files: files}
+	}
 }
 
 // ptxOf compiles a unit to PTX, optionally with the text of case.cuh.
