@@ -6,7 +6,6 @@ import (
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 )
 
 // recurrent emits an op on a fixed-size state.
@@ -35,10 +34,10 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 // ifl_scan_floats and ifl_recurrence_floats.
 func cellScratch(op *ir.Op) int {
 	shape := op.Args[0].State.Fields[0].Shape
-	switch op.Def {
-	case ops.SelectiveScan:
+	switch op.Def.Name {
+	case "selective_scan":
 		return 32 * shape[1]
-	case ops.LinearRecurrence:
+	case "linear_recurrence":
 		d, v := layout.Round16(shape[1]), layout.Round16(shape[2])
 		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 4*layout.CellRows*layout.CellRows
 	}

@@ -40,6 +40,7 @@ type Recurrent struct {
 	State *Fixed
 	Args  []Place // of the arguments that are values
 	Out   Place
+	Shape ops.RecurrenceShape // of a linear_recurrence
 }
 
 // placeFixed assigns an offset to the cells of a fixed-size state.
@@ -120,6 +121,9 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 
 func (s *scheduler) recurrent(op *ir.Op) error {
 	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[op.Results[0]], Args: make([]Place, len(op.Args))}
+	if op.Def == ops.LinearRecurrence {
+		r.Shape = ops.RecurrenceShapeOf(op)
+	}
 	for i, a := range op.Args {
 		if a.Kind == ir.State || a.Kind == ir.Weight {
 			continue
