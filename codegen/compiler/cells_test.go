@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/tools/check/ptx"
 )
 
 // TestCells: a model with fixed-size states gives what OpDef.Step does for random steps
@@ -19,18 +21,35 @@ import (
 func TestCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	cellsCases(t, 4, (*madeUpModel).onCPU)
+	cellsCases(t, 4, 4, (*madeUpModel).onCPU)
 }
 
 // TestEmulatedCells is TestCells for the CUDA target, under emulation.
 func TestEmulatedCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	cellsCases(t, 4, (*madeUpModel).emulated)
+	cellsCases(t, 4, 4, (*madeUpModel).emulated)
 }
 
-func cellsCases(t *testing.T, steps int, load func(*madeUpModel, *testing.T)) {
-	for _, name := range []string{"recurrence_none", "recurrence_rule", "recurrence_vectors", "scans"} {
+// TestPTXCells is TestCells with nvcc's PTX of the kernels, run by tools/check/ptx.
+func TestPTXCells(t *testing.T) {
+	t.Parallel()
+	nvcc, err := toolchain.FindNVCC(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	driver := ptx.NewDriver()
+	cellsCases(t, 1, 2, func(m *madeUpModel, t *testing.T) {
+		m.model.Device = ptxDevice(t, m.model.Manifest, m.gpu, nvcc, driver)()
+	})
+	if driver.Err != nil {
+		t.Error(driver.Err)
+	}
+}
+
+// cellsCases tests a number of modules, each with a number of steps.
+func cellsCases(t *testing.T, sample, steps int, load func(*madeUpModel, *testing.T)) {
+	for _, name := range irtest.Sample(t, sample, []string{"recurrence_none", "recurrence_rule", "recurrence_vectors", "scans"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile("testdata/ops/" + name + ".ir")
@@ -238,7 +257,8 @@ func (w *cellWorld) random() {
 // part draws new tokens of a sequence.
 func (w *cellWorld) part(s *cellSeq) cellPart {
 	p, r := cellPart{seq: s, drop: w.r.IntN(2) == 0}, w.r
-	n := []int{1, 1 + r.IntN(5), 1 + r.IntN(worldRows)}[r.IntN(3)]
+	end := device.CellRows - len(s.tokens)%device.CellRows // up to the end of a cell
+	n := []int{1, 1 + r.IntN(5), 1 + r.IntN(worldRows), end}[r.IntN(4)]
 	if r.IntN(3) == 0 {
 		n, p.drop, p.parent = 1+r.IntN(24), false, []int{-1}
 		for i := 1; i < n; i++ {

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-var gates = flag.String("gates", "", "hold the kernels of published models' shapes to what is promised, for every GPU: usual, or one MODEL/TYPE")
+var gates = flag.String("gates", "", "hold the kernels of published models' shapes to what is promised, for every GPU: usual, recurrent, or one MODEL/TYPE")
 
 // A gated model is compiled in some types, for some GPUs.
 type gated struct {
@@ -34,6 +34,9 @@ type gated struct {
 
 // weightTypes are those of the CUDA target.
 var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32")
+
+// recurrentGates are the ops on fixed-size states.
+var recurrentGates = gated{model: "testdata/recurrent.ir", quant: "f32", only: "recurrence|scan|lru|conv|move"}
 
 // gatedModels are the models of the library, at their real sizes without any
 // weights, in the types that are usual for them; and what depends on the type of
@@ -50,6 +53,7 @@ func gatedModels() []gated {
 	for _, kv := range []string{"f32", "bf16", "q8_b32t2"} { // f16 is what the others have
 		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
 	}
+	list = append(list, recurrentGates)
 	for _, q := range weightTypes {
 		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
 	}
@@ -68,10 +72,12 @@ func TestCUDAGates(t *testing.T) {
 	list := []gated{{model: "smollm2-135m-instruct", quant: "q4_b64", archs: []string{"sm_80", "sm_90a"}}}
 	if *gates == "usual" {
 		list = gatedModels()
+	} else if *gates == "recurrent" {
+		list = []gated{recurrentGates}
 	} else if model, quant, one := strings.Cut(*gates, "/"); one {
 		list = []gated{{model: model, quant: quant}}
 	} else if *gates != "" {
-		t.Fatalf("-gates %s: say usual, or MODEL/TYPE of ../../models/testdata/library", *gates)
+		t.Fatalf("-gates %s: say usual, recurrent, or MODEL/TYPE of ../../models/testdata/library", *gates)
 	}
 	for _, g := range list {
 		if g.archs == nil {
@@ -89,12 +95,7 @@ func TestCUDAGates(t *testing.T) {
 // cuda spells the model for GPUs.
 func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	t.Helper()
-	ar, err := txtar.ParseFile("../../models/testdata/library/" + g.model + ".txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := ar.Files[len(ar.Files)-1].Data // what the model is lowered to
-	mod, err := ir.Parse(g.model, text, ops.Table)
+	mod, err := ir.Parse(g.model, g.text(t), ops.Table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +118,23 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// text is the IR that the model is lowered to, or that of a file.
+func (g *gated) text(t *testing.T) []byte {
+	t.Helper()
+	if filepath.Ext(g.model) == ".ir" {
+		text, err := os.ReadFile(g.model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	ar, err := txtar.ParseFile("../../models/testdata/library/" + g.model + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ar.Files[len(ar.Files)-1].Data
 }
 
 // hold compiles the model's units and holds the machine code to the promises of its

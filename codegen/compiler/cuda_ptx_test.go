@@ -147,17 +147,29 @@ func moves(plan *manifest.CUDA, name string) bool {
 func onPTX(t *testing.T, p *Program, nvcc *toolchain.Compiler, driver *ptx.Driver) func(change func(*cuda.Device)) engine.Model {
 	t.Helper()
 	m := emulatedWeights(t, p)
+	device := ptxDevice(t, m.Manifest, p.whole.CUDA, nvcc, driver)
+	return func(change func(*cuda.Device)) engine.Model {
+		d := device()
+		change(d)
+		m.Device = d
+		return m
+	}
+}
+
+// ptxDevice makes devices of a driver of this program with a model's kernels as PTX.
+func ptxDevice(t *testing.T, man *manifest.Manifest, model *codegen.CUDAModel, nvcc *toolchain.Compiler, driver *ptx.Driver) func() *cuda.Device {
+	t.Helper()
 	files := map[string]string{}
-	p.whole.CUDA.Plan.Images = nil
+	model.Plan.Images = nil
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for _, u := range p.whole.CUDA.Units {
+	for _, u := range model.Units {
 		wait.Go(func() {
 			text := ptxOf(t, nvcc.Path, u)
 			mu.Lock()
 			defer mu.Unlock()
 			files[u.Name] = string(append(text, 0))
-			p.whole.CUDA.Plan.Images = append(p.whole.CUDA.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: u.Name, Compute: u.Compute})
+			model.Plan.Images = append(model.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: u.Name, Compute: u.Compute})
 		})
 	}
 	wait.Wait()
@@ -169,11 +181,8 @@ func onPTX(t *testing.T, p *Program, nvcc *toolchain.Compiler, driver *ptx.Drive
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(change func(*cuda.Device)) engine.Model {
-		d := &cuda.Device{GPU: gpu, Manifest: m.Manifest, Plan: &p.whole.CUDA.Plan, Files: files}
-		change(d)
-		m.Device = d
-		return m
+	return func() *cuda.Device {
+		return &cuda.Device{GPU: gpu, Manifest: man, Plan: &model.Plan, Files: files}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 )
 
 // recurrent emits an op on a fixed-size state.
@@ -20,7 +21,7 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 	for _, line := range f.Fields {
 		w.P("%s", line)
 	}
-	if n := cellScratch(work); n > 0 {
+	if n := cellScratch(work.Op); n > 0 {
 		w.P(".scratch = c->own[tid].cells,")
 		e.need.cells = max(e.need.cells, n)
 	}
@@ -31,13 +32,14 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 
 // cellScratch returns the floats of scratch per thread that an op needs: those of
 // ifl_scan_floats and ifl_recurrence_floats.
-func cellScratch(work *layout.Recurrent) int {
-	if r := work.Linear; r != nil {
-		d, v := layout.Round16(r.KeyDim), layout.Round16(r.ValueDim)
+func cellScratch(op *ir.Op) int {
+	shape := op.Args[0].State.Fields[0].Shape
+	switch op.Def.Name {
+	case "selective_scan":
+		return 32 * shape[1]
+	case "linear_recurrence":
+		d, v := layout.Round16(shape[1]), layout.Round16(shape[2])
 		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 4*layout.CellRows*layout.CellRows
-	}
-	if work.Op.Def.Name == "selective_scan" {
-		return 32 * work.Op.Args[0].State.Fields[0].Shape[1]
 	}
 	return 0
 }

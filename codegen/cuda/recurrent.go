@@ -7,7 +7,6 @@ import (
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 )
 
 const (
@@ -40,16 +39,16 @@ func (e *emitter) recurrent(s *schedule, r *layout.Region, work *layout.Recurren
 		return err
 	}
 	holes := map[string]any{"Doc": r.Doc, "Count": rowCount(r.Role), "Body": body}
-	switch work.Op.Def {
-	case ops.ShortConv, ops.TokenShift:
+	switch work.Op.Def.Name {
+	case "short_conv", "token_shift":
 		err = u.shortConv(s, r.Role, work, holes)
-	case ops.RGLRU:
+	case "rg_lru":
 		u.include("ifl_cells.cuh")
 		err = u.perSequence(s, "rg_lru", lruThreads, 0, (work.Out.Cols+lruThreads-1)/lruThreads, holes)
-	case ops.SelectiveScan:
+	case "selective_scan":
 		err = u.selectiveScan(s, work.Op, holes)
-	case ops.LinearRecurrence:
-		err = u.linearRecurrence(s, work.Op, holes)
+	case "linear_recurrence":
+		err = u.linearRecurrence(s, work, holes)
 	}
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func (e *emitter) recurrent(s *schedule, r *layout.Region, work *layout.Recurren
 func (u *unit) shortConv(s *schedule, role string, work *layout.Recurrent, holes map[string]any) error {
 	u.include("ifl_cells.cuh")
 	holes["Taps"] = 2
-	if work.Op.Def == ops.ShortConv {
+	if work.Op.Def.Name == "short_conv" {
 		holes["Taps"] = work.Op.Args[0].State.Fields[0].Shape[0] + 1
 	}
 	k, err := u.kernel("short_conv", u.name, convThreads, 0, holes)
@@ -91,11 +90,10 @@ func (u *unit) selectiveScan(s *schedule, op *ir.Op, holes map[string]any) error
 	return u.perSequence(s, "selective_scan", scanThreads, 4*floats, (shape[0]+channels-1)/channels, holes)
 }
 
-func (u *unit) linearRecurrence(s *schedule, op *ir.Op, holes map[string]any) error {
+func (u *unit) linearRecurrence(s *schedule, work *layout.Recurrent, holes map[string]any) error {
 	u.include("ifl_recurrence.cuh")
-	r := ops.RecurrenceShapeOf(op)
-	decay, delta := op.Word("decay"), op.Word("delta")
-	tiles := recurrenceTiles(r)
+	r, decay, delta := work.Shape, work.Op.Word("decay"), work.Op.Word("delta")
+	tiles := recurrenceTiles(r.Heads, r.KeyDim, layout.Round16(r.ValueDim)/16)
 	groups := (layout.Round16(r.ValueDim)/16 + tiles - 1) / tiles
 	floats := recurrenceFloats(layout.Round16(r.KeyDim), tiles, decay == "channel", delta)
 	blocks := 2
@@ -111,16 +109,15 @@ func (u *unit) linearRecurrence(s *schedule, op *ir.Op, holes map[string]any) er
 	return u.perSequence(s, "linear_recurrence", recThreads, 4*floats, r.Heads*groups, holes)
 }
 
-// recurrenceTiles returns the number of tiles of 16 columns of a head's matrix per thread
-// block: the more, the fewer blocks compute the same coefficients, as long as one
-// sequence nearly fills a GPU and a thread holds at most recHeld loads of the matrix.
-func recurrenceTiles(r ops.RecurrenceShape) int {
+// recurrenceTiles returns the number of tiles of 16 columns per thread block, of all those
+// of a head's matrix: the more, the fewer blocks compute the same coefficients, as long as
+// one sequence nearly fills a GPU and a thread holds at most recHeld loads of the matrix.
+func recurrenceTiles(heads, keyDim, all int) int {
 	const blocks = 128
-	all := layout.Round16(r.ValueDim) / 16
 	tiles := 1
 	for tiles < 4 && tiles < all {
 		next := 2 * tiles
-		if r.Heads*((all+next-1)/next) < blocks || r.KeyDim > recHeld*8*recWarps/next {
+		if heads*((all+next-1)/next) < blocks || keyDim > recHeld*8*recWarps/next {
 			break
 		}
 		tiles = next

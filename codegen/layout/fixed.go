@@ -36,15 +36,12 @@ func (f *Fixed) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error
 
 // A Recurrent is an op on a fixed-size state.
 type Recurrent struct {
-	Op     *ir.Op
-	State  *Fixed
-	Args   []Place // of the arguments that are values
-	Out    Place
-	Linear *Recurrence // sizes of a linear_recurrence; nil: another op
+	Op    *ir.Op
+	State *Fixed
+	Args  []Place // of the arguments that are values
+	Out   Place
+	Shape ops.RecurrenceShape // of a linear_recurrence
 }
-
-// A Recurrence holds the sizes of a linear_recurrence.
-type Recurrence = ops.RecurrenceShape
 
 // placeFixed assigns an offset to the cells of a fixed-size state.
 func (l *Layout) placeFixed(v *ir.Value) error {
@@ -124,6 +121,9 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 
 func (s *scheduler) recurrent(op *ir.Op) error {
 	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[op.Results[0]], Args: make([]Place, len(op.Args))}
+	if op.Def == ops.LinearRecurrence {
+		r.Shape = ops.RecurrenceShapeOf(op)
+	}
 	for i, a := range op.Args {
 		if a.Kind == ir.State || a.Kind == ir.Weight {
 			continue
@@ -132,10 +132,6 @@ func (s *scheduler) recurrent(op *ir.Op) error {
 		if r.Args[i], err = s.placed(op, a.Value); err != nil {
 			return err
 		}
-	}
-	if op.Def == ops.LinearRecurrence {
-		shape := ops.RecurrenceShapeOf(op)
-		r.Linear = &shape
 	}
 	doc := fmt.Sprintf("%s: state %s", op.Def.Name, op.Args[0].State.Fields[0])
 	s.add(&Region{Name: op.Def.Name, Doc: doc, Role: op.Results[0].Role(), Work: r})

@@ -19,7 +19,7 @@ import (
 // tokens from the beginning, and 2 after 31 rows.
 func cellStep(t *testing.T) (*model, *device.Step) {
 	t.Helper()
-	cfg := device.Config{Threads: 1, Pages: 1, Cells: 4, MaxCells: 8, MaxTokens: 24, MaxOutRows: 2, MaxSeqs: 3}
+	cfg := device.Config{Threads: 1, Pages: 1, Cells: 4, MaxCells: 8, MaxTokens: 24, MaxOutRows: 2, MaxSeqs: 3, MaskWords: 1}
 	s, err := device.NewStep(&cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +53,8 @@ func TestCellCheck(t *testing.T) {
 		{"a cell of a new row is not kept", func(s *device.Step) { s.Cell[3] = -1 }, true},
 		{"more cells than needed", func(s *device.Step) { s.CellAt[2] = 8 }, true},
 		{"cells from the beginning", func(s *device.Step) { s.CellFrom[1], s.CellAt[2] = 0, 5 }, true},
+		{"a tree", func(s *device.Step) { s.Masked, s.Mask[20], s.Mask[21] = true, 1, 3 }, true},
+		{"a cell of a tree is not kept", func(s *device.Step) { s.Masked, s.Mask[20], s.Mask[21], s.Cell[3] = true, 1, 3, -1 }, false},
 		{"a sequence without tokens", func(s *device.Step) { s.Seqs, s.First[3], s.CellAt[3] = 3, 22, 1<<31-1 }, true},
 		{"a cell with rows of earlier steps is not kept", func(s *device.Step) { s.Cell[2] = -1 }, false},
 		{"a cell that is not there", func(s *device.Step) { s.Cell[0] = 4 }, false},

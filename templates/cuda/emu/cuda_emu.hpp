@@ -357,6 +357,7 @@ inline unsigned atomicInc(unsigned *a, unsigned lim) {
 }
 template <class V> inline V __ldg(const V *p) { return *p; }
 template <class V> inline V __ldcg(const V *p) { return *p; }
+template <class V> inline void __stcg(V *p, V v) { *p = v; }
 inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
 inline float __fdividef(float a, float b) { return a / b; }

@@ -10,37 +10,7 @@
  * Then the rows j in order. A dot product has 32 lanes, which are added as a tree. None of this depends on how many rows of a cell
  * a step computes, so neither do the results. */
 #pragma once
-#include "ifl_cells.cuh"
-
-#define IFL_RC_THREADS 256
-
-enum { IFL_DECAY_NONE, IFL_DECAY_FIXED, IFL_DECAY_HEAD, IFL_DECAY_CHANNEL };
-enum { IFL_DELTA_NONE, IFL_DELTA_RULE, IFL_DELTA_VECTORS };
-
-struct ifl_recurrence {
-  ifl_cells cells;
-  const float *q; /* [T][key_heads·dim] */
-  int64_t ldq;
-  const float *k; /* the same */
-  int64_t ldk;
-  const float *v; /* [T][heads·vdim] */
-  int64_t ldv;
-  const float *decay; /* [T][heads] or [T][heads·dim]; logarithms */
-  int64_t lddecay;
-  const float *beta; /* [T][heads], or NULL: 1 */
-  int64_t ldbeta;
-  const float *erase; /* a: [T][heads·dim] */
-  int64_t lderase;
-  const float *write; /* b: the same */
-  int64_t ldwrite;
-  const float *skip;   /* [heads], or NULL */
-  const float *slopes; /* [heads], with IFL_DECAY_FIXED */
-  float slope_scale;
-  int heads, key_heads, dim, vdim, decays, delta;
-  float scale;
-  float *out; /* [T][heads·vdim] */
-  int64_t ldo;
-};
+#include "ifl_rc_rows.cuh"
 
 /* Sums of 4 values over a warp: lanes 8·i … 8·i+7 get the sum of value i. */
 IFL_DEVICE float ifl_rc_sums(const float (&v)[4], int lane) {
@@ -53,8 +23,8 @@ IFL_DEVICE float ifl_rc_sums(const float (&v)[4], int lane) {
   return c;
 }
 
-/* Sums over the 8 lanes with the same lane % 4 of values for the same 4 columns of NR rows. The results remain where part and
- * column say: row part, columns column … column + (NR == 4 ? 1 : 0). */
+/* Sums of 4 columns of one row, or of 4 rows, over the 8 lanes with the same lane % 4. Of one row, lane gets column lane / 8; of 4
+ * rows it gets row lane / 8 and two columns, from 0 or, if lane & 4, from 2 on. Both add in the same order. */
 IFL_DEVICE void ifl_rc_fold(const float (&v)[1][4], int lane, float (&sum)[2]) {
   const bool hi = lane & 16, odd = lane & 8;
   const float a = (hi ? v[0][2] : v[0][0]) + __shfl_xor_sync(0xffffffffu, hi ? v[0][0] : v[0][2], 16);
@@ -79,49 +49,25 @@ IFL_DEVICE void ifl_rc_fold(const float (&v)[4][4], int lane, float (&sum)[2]) {
 }
 
 /* The part of one block. */
-template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, int TILES> struct ifl_rc {
-  static constexpr int ROWS = IFL_CELL_ROWS, WARPS = IFL_RC_THREADS / 32, GROUP = HEADS / KEY_HEADS;
-  static constexpr int D = (DIM + 15) / 16 * 16, V = (VDIM + 15) / 16 * 16, COLS = 16 * TILES, GROUPS = (V / 16 + TILES - 1) / TILES;
-  static constexpr int SPLIT = WARPS / TILES;      /* warps that divide the rows of a tile of S */
-  static constexpr int HELD = 8 * SPLIT;           /* rows of a tile that its threads load at once */
+template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, int TILES> struct ifl_rc
+    : ifl_rc_rows<HEADS, KEY_HEADS, DIM, VDIM, DECAYS, DELTA, TILES> {
+  typedef ifl_rc_rows<HEADS, KEY_HEADS, DIM, VDIM, DECAYS, DELTA, TILES> base;
+  using base::ROWS, base::WARPS, base::GROUP, base::D, base::V, base::COLS, base::SPLIT, base::CHUNK, base::PITCH, base::PARTS;
+  using base::CHANNEL, base::HEAD, base::READS, base::VECTORS, base::U_AT, base::W_AT;
+  using base::KS, base::GS, base::BS, base::XQ, base::XR, base::ES, base::US, base::WS, base::YQ, base::YR;
+  using base::QK, base::RK, base::QB, base::RB, base::BETA;
+  using base::a, base::s, base::sm, base::token, base::cell, base::slot, base::seq, base::head, base::tile, base::cols;
+  using base::warp, base::lane, base::part, base::first, base::past, base::holds, base::take, base::stage, base::place, base::line;
+  static constexpr int HELD = 8 * SPLIT;              /* rows of a tile that its threads load at once */
   static constexpr int OWN = (DIM + HELD - 1) / HELD; /* loads of a thread, each 4 columns of a row */
-  static constexpr int CHUNK = (D + 31) / 32;      /* elements per lane of a vector of D */
-  static constexpr bool CHANNEL = DECAYS == IFL_DECAY_CHANNEL, HEAD = DECAYS == IFL_DECAY_HEAD;
-  static constexpr bool READS = DELTA != IFL_DELTA_NONE, VECTORS = DELTA == IFL_DELTA_VECTORS;
 
-  /* Offsets in a row of a cell. */
-  static constexpr int U_AT = KEY_HEADS * D, G_AT = U_AT + HEADS * V;
-  static constexpr int B_AT = G_AT + (CHANNEL ? HEADS * D : HEAD ? (HEADS + 15) / 16 * 16 : 0), W_AT = B_AT + HEADS * D;
-
-  /* Offsets in shared memory. Vectors that S is multiplied by have a column for each row of the cell. */
-  static constexpr int PITCH = ROWS + 4, PARTS = SPLIT * ROWS * COLS;
-  static constexpr int KS = 0, GS = KS + ROWS * D, BS = GS + (CHANNEL ? ROWS * D : ROWS), XQ = BS + (VECTORS ? ROWS * D : 0);
-  static constexpr int XR = XQ + D * PITCH, ES = XR + (READS ? D * PITCH : 0), US = ES + D, WS = US + ROWS * COLS;
-  static constexpr int YQ = WS + (VECTORS ? ROWS * COLS : 0), YR = YQ + PARTS, QK = YR + (READS ? PARTS : 0);
-  static constexpr int RK = QK + ROWS * ROWS, QB = RK + (READS ? ROWS * ROWS : 0), RB = QB + (VECTORS ? ROWS * ROWS : 0);
-  static constexpr int BETA = RB + (VECTORS ? ROWS * ROWS : 0), TOKEN = BETA + ROWS, CELL = TOKEN + ROWS, SLOT = CELL + ROWS;
-  static constexpr int FLOATS = SLOT + ROWS;
-
-  const ifl_recurrence &a;
-  const ifl_step *s;
-  float *sm;
-  int *token, *cell, *slot; /* of each row: its token in this step, or −1; its cell, or −1; its row in the sequence */
-  int seq, head, tile, cols, warp, lane, part, first, past;
-  bool holds; /* this warp has a tile */
   float4 m[OWN];
 
-  __device__ ifl_rc(const ifl_recurrence &rec, float *shared) : a(rec), s(rec.cells.step), sm(shared), seq(blockIdx.y) {
-    token = reinterpret_cast<int *>(sm + TOKEN), cell = token + ROWS, slot = cell + ROWS;
-    head = blockIdx.x / GROUPS, tile = blockIdx.x % GROUPS * TILES, cols = ifl_min_int(COLS, V - 16 * tile);
-    warp = threadIdx.x >> 5, lane = threadIdx.x & 31, part = warp % SPLIT;
-    holds = 16 * (warp / SPLIT) < cols;
-    first = s->first[seq], past = s->past[seq];
-  }
+  __device__ ifl_rc(const ifl_recurrence &rec, float *shared) : base(rec, shared) {}
 
   /* The row of S in load n of this thread, and its first column in the block. */
   __device__ __forceinline__ int row_of(int n) const { return n * HELD + part * 8 + (lane >> 2); }
   __device__ __forceinline__ int column() const { return warp / SPLIT * 16 + (lane & 3) * 4; }
-  __device__ __forceinline__ bool owner() const { return tile == 0; } /* of what all blocks of a head share */
 
   __device__ __forceinline__ float4 *start_of(int id, int n) const {
     float *at = ifl_cell_start(a.cells, id) + ((int64_t)(head * (V / 16) + tile + warp / SPLIT) * DIM + row_of(n)) * 16;
@@ -133,87 +79,6 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
 #pragma unroll
     for (int n = 0; n < OWN; n++)
       m[n] = id >= 0 && holds && row_of(n) < DIM ? __ldcg(start_of(id, n)) : make_float4(0, 0, 0, 0);
-  }
-
-  /* Copies n of at most MOST floats from global to shared memory without waiting; n is a multiple of 4. */
-  template <int MOST> __device__ __forceinline__ void copy(float *to, const float *from, int n) const {
-#pragma unroll
-    for (int i = 0; i < MOST; i += 128)
-      if (i + 4 * lane < n)
-        ifl_cp_async16(to + i + 4 * lane, from + i + 4 * lane);
-  }
-
-  /* A vector of DIM floats of which this lane has every 32nd, and zeros. */
-  __device__ __forceinline__ void take(float (&x)[CHUNK], const float *from) const {
-#pragma unroll
-    for (int n = 0; n < CHUNK; n++)
-      x[n] = lane + 32 * n < DIM ? from[lane + 32 * n] : 0.0f;
-  }
-  __device__ __forceinline__ void give(const float (&x)[CHUNK], float *to, float *too) const {
-#pragma unroll
-    for (int n = 0; n < CHUNK; n++) {
-      const int d = lane + 32 * n;
-      if (d < D)
-        to[d] = x[n];
-      if (d < D && too)
-        too[d] = x[n];
-    }
-  }
-
-  /* Stages row i, of token t, from the arguments. If its cell is kept, the owner of what is staged writes it there. */
-  __device__ __forceinline__ void stage_token(int i, int t, float *row) {
-    float k[CHUNK], g[CHUNK], b[CHUNK];
-    float *to_k = row && owner() && head % GROUP == 0 ? row + head / GROUP * D : NULL, *to = row && owner() ? row : NULL;
-    take(k, a.k + t * a.ldk + (int64_t)(head / GROUP) * DIM);
-    if (CHANNEL)
-      take(g, a.decay + t * a.lddecay + (int64_t)head * DIM);
-    if (VECTORS)
-      take(b, a.write + t * a.ldwrite + (int64_t)head * DIM);
-    give(k, sm + KS + i * D, to_k);
-    if (CHANNEL)
-      give(g, sm + GS + i * D, to ? to + G_AT + head * D : NULL);
-    if (VECTORS)
-      give(b, sm + BS + i * D, to ? to + B_AT + head * D : NULL);
-    if (HEAD && lane == 0) {
-      const float one = a.decay[t * a.lddecay + head];
-      sm[GS + i] = one;
-      if (to)
-        to[G_AT + head] = one;
-    }
-  }
-
-  /* Stages rows lo … n−1 of a cell. Those from `fresh` on are new: v takes the place of u until solve. */
-  __device__ __forceinline__ void stage(int lo, int n, int fresh) {
-    for (int i = lo + warp; i < n; i += WARPS) {
-      const int t = token[i];
-      float *row = cell[i] < 0 ? NULL : ifl_cell_row(a.cells, cell[i], slot[i]);
-      if (i < fresh) {
-        copy<COLS>(sm + US + i * COLS, row + U_AT + head * V + 16 * tile, cols);
-        if (VECTORS)
-          copy<COLS>(sm + WS + i * COLS, row + W_AT + head * V + 16 * tile, cols);
-      }
-      if (t < 0) {
-        copy<D>(sm + KS + i * D, row + head / GROUP * D, D);
-        if (CHANNEL)
-          copy<D>(sm + GS + i * D, row + G_AT + head * D, D);
-        if (VECTORS)
-          copy<D>(sm + BS + i * D, row + B_AT + head * D, D);
-        continue;
-      }
-      stage_token(i, t, i < fresh ? NULL : row);
-      if (i < fresh)
-        continue;
-      for (int c = lane; c < cols; c += 32)
-        sm[US + i * COLS + c] = 16 * tile + c < VDIM ? a.v[t * a.ldv + (int64_t)head * VDIM + 16 * tile + c] : 0.0f;
-      if (lane == 0)
-        sm[BETA + i] = a.beta ? a.beta[t * a.ldbeta + head] : 1.0f;
-    }
-    ifl_cp_async_commit();
-    const int i = lo + (int)threadIdx.x;
-    if (HEAD && i < n && token[i] < 0)
-      sm[GS + i] = ifl_cell_row(a.cells, cell[i], slot[i])[G_AT + head];
-    ifl_cp_async_wait<0>();
-    __syncthreads();
   }
 
   /* Adds the decays of row j. */
@@ -467,22 +332,8 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
 #pragma unroll
     for (int n = 0; n < OWN; n++)
       if (to >= 0 && holds && row_of(n) < DIM)
-        *start_of(to, n) = make_float4(m[n].x, m[n].y, m[n].z, m[n].w);
+        __stcg(start_of(to, n), m[n]);
     __syncthreads();
-  }
-
-  /* Row i of the current cell is row r of the sequence, of token t or, if that is −1, of an earlier step. One thread. */
-  __device__ __forceinline__ void place(int i, int t, int r) {
-    token[i] = t, cell[i] = ifl_cell_of(s, seq, r), slot[i] = r;
-  }
-
-  /* Stages the rows of cell c of a sequence up to row end−1, of which those from `fresh` on are new. */
-  __device__ __forceinline__ void line(int c, int n, int fresh) {
-    const int r = c * ROWS + (int)threadIdx.x;
-    if ((int)threadIdx.x < n)
-      place(threadIdx.x, r < past ? -1 : first + r - past, r);
-    __syncthreads();
-    stage(0, n, fresh);
   }
 
   /* Computes the nodes of a tree whose root follows `have` rows of cell c; S before it is in registers, and zero or its start. */

@@ -47,12 +47,15 @@ template <int STATES> struct ifl_scanner {
   __device__ __forceinline__ int state(int j) const { return 4 * j + part; }
   __device__ __forceinline__ bool has(int j) const { return d < wide && state(j) < STATES; }
 
-  /* h before a cell, h after its last row, and the number of rows up to there. */
-  __device__ __forceinline__ float *before(int id) const {
-    return ifl_cell_start(a.cells, id) + d / 16 * (32 * (int64_t)STATES + 16) + d % 16;
+  /* h before a cell, h after its last row, and the number of rows up to there, each for a channel. */
+  __device__ __forceinline__ float *group_of(int id, int channel) const {
+    return ifl_cell_start(a.cells, id) + channel / 16 * (32 * (int64_t)STATES + 16) + channel % 16;
   }
-  __device__ __forceinline__ float *after(int id) const { return before(id) + 16 * STATES; }
-  __device__ __forceinline__ int *count(int id) const { return reinterpret_cast<int *>(after(id) + 16 * STATES); }
+  __device__ __forceinline__ float *before(int id) const { return group_of(id, d); }
+  __device__ __forceinline__ float *after(int id) const { return group_of(id, d) + 16 * STATES; }
+  __device__ __forceinline__ int *count(int id, int channel) const {
+    return reinterpret_cast<int *>(group_of(id, channel) + 32 * STATES);
+  }
 
   __device__ __forceinline__ void load(const float *from) {
 #pragma unroll
@@ -70,25 +73,38 @@ template <int STATES> struct ifl_scanner {
   __device__ __forceinline__ float step_size(int t) const { return d < a.channels ? a.dt[t * a.lddt + d] : 0.0f; }
   __device__ __forceinline__ float input(int t) const { return d < a.channels ? a.x[t * a.ldx + d] : 0.0f; }
 
-  /* Stages rows lo … hi−1 of a sequence, all in one cell: those before past from the cell, the others from the arguments. */
+  /* Stages rows lo … hi−1 of a sequence, all in one cell: those before past from the cell, the others from the arguments. All
+   * loads are issued before the first store. */
   __device__ __forceinline__ void stage(int lo, int hi) {
-    const int id = ifl_cell_of(s, seq, lo);
-    for (int x = threadIdx.x; x < (hi - lo) * CHANNELS; x += IFL_SCAN_THREADS) {
-      const int r = lo + x / CHANNELS, k = blockIdx.x * CHANNELS + x % CHANNELS, t = first + r - past;
-      float dt = 0, dtx = 0;
-      if (r < past && k < wide) {
-        const float *row = ifl_cell_row(a.cells, id, r);
-        dt = row[k], dtx = row[wide + k];
-      } else if (r >= past && k < a.channels) {
-        dt = a.dt[t * a.lddt + k], dtx = dt * a.x[t * a.ldx + k];
-      }
-      dts[x] = dt, dtxs[x] = dtx;
+    constexpr int EACH = ROWS * CHANNELS / IFL_SCAN_THREADS, VECTORS = (ROWS * STATES + IFL_SCAN_THREADS - 1) / IFL_SCAN_THREADS;
+    const int id = ifl_cell_of(s, seq, lo), t0 = first - past;
+    float dt[EACH], x[EACH], b[VECTORS], c[VECTORS];
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+      const int at = threadIdx.x + n * IFL_SCAN_THREADS, r = lo + at / CHANNELS, k = blockIdx.x * CHANNELS + at % CHANNELS;
+      const bool old = r < past;
+      const float *row = old ? ifl_cell_row(a.cells, id, r) : NULL, *from = old ? row + k : a.dt + (t0 + r) * a.lddt + k;
+      const float *too = old ? row + wide + k : a.x + (t0 + r) * a.ldx + k;
+      const bool in = r < hi && k < (old ? wide : a.channels);
+      dt[n] = in ? *from : 0.0f, x[n] = in ? *too : 0.0f;
     }
-    for (int x = threadIdx.x; x < (hi - lo) * STATES; x += IFL_SCAN_THREADS) {
-      const int r = lo + x / STATES, n = x % STATES, t = first + r - past;
-      bs[x] = r < past ? ifl_cell_row(a.cells, id, r)[2 * wide + n] : a.b[t * a.ldb + n];
-      if (r >= past)
-        cs[x] = a.c[t * a.ldc + n];
+#pragma unroll
+    for (int n = 0; n < VECTORS; n++) {
+      const int at = threadIdx.x + n * IFL_SCAN_THREADS, r = lo + at / STATES, k = at % STATES;
+      const bool old = r < past;
+      const float *from = old ? ifl_cell_row(a.cells, id, r) + 2 * wide + k : a.b + (t0 + r) * a.ldb + k;
+      b[n] = r < hi ? *from : 0.0f, c[n] = r < hi && !old ? a.c[(t0 + r) * a.ldc + k] : 0.0f;
+    }
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+      const int at = threadIdx.x + n * IFL_SCAN_THREADS, r = lo + at / CHANNELS;
+      dts[at] = dt[n], dtxs[at] = r < past ? x[n] : dt[n] * x[n];
+    }
+#pragma unroll
+    for (int n = 0; n < VECTORS; n++) {
+      const int at = threadIdx.x + n * IFL_SCAN_THREADS;
+      if (at < ROWS * STATES)
+        bs[at] = b[n], cs[at] = c[n];
     }
   }
 
@@ -122,12 +138,13 @@ template <int STATES> struct ifl_scanner {
   }
 
   /* Sets h to that after the last row of earlier steps if its cell has it, else to that before the first cell. Returns the row
-   * after which h is. */
+   * after which h is. The block's first channel decides for all, which have the same count. */
   __device__ __forceinline__ int resume() {
     const int id = past > 0 ? ifl_cell_of(s, seq, past - 1) : -1, from = s->cell_from[seq] * ROWS;
     load(id >= 0 ? after(id) : NULL);
-    const int counted = id >= 0 && d < wide ? *count(id) : past;
-    if (__syncthreads_and(counted == past))
+    const bool known = id < 0 || *count(id, blockIdx.x * CHANNELS) == past;
+    __syncthreads(); /* before another warp changes the count */
+    if (known)
       return past;
     load(from > 0 ? before(ifl_cell_of(s, seq, from)) : NULL);
     return from;
@@ -152,7 +169,7 @@ template <int STATES> struct ifl_scanner {
       return;
     store(after(id));
     if (part == 0 && d < wide)
-      *count(id) = hi;
+      *count(id, d) = hi;
   }
 
   __device__ __forceinline__ void tree() {
@@ -176,7 +193,7 @@ template <int STATES> struct ifl_scanner {
     __syncwarp();
     for (int r = past; r < past + end - first; r++)
       if (part == 0 && d < wide)
-        *count(ifl_cell_of(s, seq, r)) = -1;
+        *count(ifl_cell_of(s, seq, r), d) = -1;
   }
 
   /* Grid (blocks of channels, sequences). */
