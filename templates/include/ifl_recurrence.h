@@ -63,7 +63,7 @@ typedef struct {
   float *qd, *rd, *erase;                 /* [16][dim16]: q and a (or k) times E_i; a, padded */
   float *outq, *outr;                     /* [16][16·tiles]: qd·S₀ and rd·S₀ */
   float *sum, *e;                         /* [dim16] */
-  float *coef, *coef_b;                   /* [dim][16]: factors of u and w in the next S */
+  float *coef, *coef_b;                   /* [16][dim16]: factors of u and w in the next S */
   float *qk, *qb, *rk, *rb;               /* [16][16]: coefficients of u and w in out, and in rd·S */
 } ifl_rc;
 
@@ -330,7 +330,7 @@ static void ifl_rc_rows(ifl_rc *x, int lo, int hi, const float *s) {
 
 /* S of the next cell from the 16 rows of this one: to = s·E + Σ_j coef[j]·u_j. to may be s. */
 static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float *s, float *to) {
-  const int dim = x->a->dim, vectors = x->a->delta == IFL_DELTA_VECTORS;
+  const int dim = x->a->dim, d16 = ifl_up16(dim), vectors = x->a->delta == IFL_DELTA_VECTORS;
   for (int t = 0; t < x->tiles; t++) {
     for (int p = 0; p < 16; p += IFL_LANES) {
       ifl_lanes u[IFL_CR];
@@ -343,7 +343,7 @@ static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float 
     for (int i = 0; i < (n); i++) acc[i] = s ? ifl_lanes_load(s + base + (k + i) * 16) * x->e[k + i] : ifl_lanes_set1(0); \
     _Pragma("GCC unroll 16") for (int j = 0; j < IFL_CR; j++)                                                \
       _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)                                                  \
-        acc[i] = ifl_lanes_fma(u[j], ifl_lanes_set1(x->coef[(k + i) * 16 + j]), acc[i]);                     \
+        acc[i] = ifl_lanes_fma(u[j], ifl_lanes_set1(x->coef[j * d16 + k + i]), acc[i]);                      \
     for (int i = 0; i < (n); i++) ifl_lanes_store(to + base + (k + i) * 16, acc[i]);                         \
   }
       IFL_RC_LINES_(4)
@@ -351,7 +351,7 @@ static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float 
 #undef IFL_RC_LINES_
       for (k = 0; vectors && k < dim; k++) {
         ifl_lanes acc = ifl_lanes_load(to + base + k * 16);
-        for (int j = 0; j < IFL_CR; j++) acc = ifl_lanes_fma(ifl_lanes_load(x->w[j] + 16 * t + p), ifl_lanes_set1(x->coef_b[k * 16 + j]), acc);
+        for (int j = 0; j < IFL_CR; j++) acc = ifl_lanes_fma(ifl_lanes_load(x->w[j] + 16 * t + p), ifl_lanes_set1(x->coef_b[j * d16 + k]), acc);
         ifl_lanes_store(to + base + k * 16, acc);
       }
     }
@@ -360,7 +360,7 @@ static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float 
 
 static void ifl_rc_advance(ifl_rc *x, const float *s, float *to) {
   const ifl_recurrence *a = x->a;
-  const int vectors = a->delta == IFL_DELTA_VECTORS;
+  const int vectors = a->delta == IFL_DELTA_VECTORS, d16 = ifl_up16(a->dim);
   float factor[IFL_CR], all = 1;
   for (int j = 0; j < IFL_CR; j++) factor[j] = 1;
   if (a->decays == IFL_DECAY_FIXED || a->decays == IFL_DECAY_HEAD) ifl_rc_factors(x, IFL_CR - 1, factor, &all);
@@ -368,11 +368,9 @@ static void ifl_rc_advance(ifl_rc *x, const float *s, float *to) {
   for (int d = 0; d < a->dim; d += 16) {
     ifl_v16 sum = ifl_set1(0), e = ifl_set1(1);
     for (int j = IFL_CR - 1; j >= 0; j--) {
-      const ifl_v16 k = ifl_load_a(x->k[j] + d) * e * factor[j], b = vectors ? ifl_load_a(x->b[j] + d) * e * factor[j] : k;
-      for (int i = 0; i < 16 && d + i < a->dim; i++) {
-        x->coef[(d + i) * 16 + j] = k[i];
-        if (vectors) x->coef_b[(d + i) * 16 + j] = b[i];
-      }
+      const ifl_v16 f = e * factor[j];
+      ifl_store_a(x->coef + j * d16 + d, ifl_load_a(x->k[j] + d) * f);
+      if (vectors) ifl_store_a(x->coef_b + j * d16 + d, ifl_load_a(x->b[j] + d) * f);
       if (a->decays == IFL_DECAY_CHANNEL) sum += ifl_load_a(x->g[j] + d), e = ifl_exp(sum);
     }
     ifl_store_a(x->e + d, e * all);
