@@ -22,7 +22,7 @@ func readConfig(path string) (map[string]any, error) {
 		return nil, err
 	}
 	var c map[string]any
-	if err := json.Unmarshal(infinities.ReplaceAll(b, []byte("${1}null")), &c); err != nil {
+	if err := json.Unmarshal(withoutInfinities(b), &c); err != nil {
 		return nil, &Error{Pos: Pos{File: path}, What: "not a JSON object: " + err.Error()}
 	}
 	if c == nil {
@@ -31,9 +31,19 @@ func readConfig(path string) (map[string]any, error) {
 	return textConfig(c), nil
 }
 
-// infinities matches the numbers that Python writes although JSON has none, outside of
-// texts. They stand for the absence of a limit.
-var infinities = regexp.MustCompile(`([\[,:]\s*)(?:-?(?:Infinity|NaN)\b|\{\s*"__float__"\s*:\s*"(?:-?Infinity|NaN)"\s*\})`)
+// infinities matches texts, and the numbers that Python writes although JSON has none.
+// Such a number stands for the absence of a limit.
+var infinities = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|([\[,:]\s*)(?:-?(?:Infinity|NaN)\b|\{\s*"__float__"\s*:\s*"(?:-?Infinity|NaN)"\s*\})`)
+
+// withoutInfinities replaces infinite numbers by null.
+func withoutInfinities(src []byte) []byte {
+	return infinities.ReplaceAllFunc(src, func(match []byte) []byte {
+		if match[0] == '"' {
+			return match
+		}
+		return append(match[:1:1], "null"...)
+	})
+}
 
 // textConfig merges the text_config of a multimodal model into the top level of
 // its configuration; the values of text_config take precedence.

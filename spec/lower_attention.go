@@ -84,30 +84,22 @@ func (l *lowerer) attentionAttrs(run layerRun) attrs {
 }
 
 // ownGate projects the gate on the output of attention by its own matrix, or returns ""
-// if the model has none. One number per head is repeated for the head's channels.
+// if the model has none. Rows for whole heads are repeated for each of their channels.
 func (l *lowerer) ownGate(x string) string {
 	if l.Net.AttnGate != "own" {
 		return ""
 	}
 	std, h := l.s.in("self_attn.wg"), l.Hyper
-	gate := l.affine("ag", "wg", std, x)
-	if rows := l.tensors[layerName(std+".weight", l.at)].Shape[0]; rows != h.Heads {
-		if rows != h.Heads*h.VDim {
-			l.fail("tensor %s.weight: %d rows, want one per head, %d, or per channel, %d", layerName(std, l.at), rows, h.Heads, h.Heads*h.VDim)
-		}
-		return gate
+	rows := l.tensors[layerName(std+".weight", l.at)].Shape[0]
+	var c *cut
+	switch rows {
+	case h.Heads * h.VDim:
+	case h.Heads:
+		c = &cut{rows: h.Heads * h.VDim, apply: func(r *tensor.Transform) *tensor.Transform { return apply("repeat_rows", r, h.VDim) }}
+	default:
+		l.fail("tensor %s.weight: %d rows, want one per head, %d, or per channel, %d", layerName(std, l.at), rows, h.Heads, h.Heads*h.VDim)
 	}
-	return l.t.op("ag", "matmul", []string{gate, l.ones(std, h.VDim)}, attrs{}.int("slices", h.Heads))
-}
-
-// ones declares a matrix of n ones in one column, which repeats a column n times. It is
-// computed from the first row of a stored matrix, since a weight has a source.
-func (l *lowerer) ones(std string, n int) string {
-	return l.built("ones", []string{std + ".weight"}, []int{n, 1}, true, func(src []*tensor.Transform) *tensor.Transform {
-		one := apply("reshape", apply("rows", src[0], 0, 1), l.Hyper.Hidden)
-		one = apply("exp", apply("scale", apply("rows", one, 0, 1), 0))
-		return apply("reshape", apply("fill", one, n), n, 1)
-	})
+	return l.bias("ag", "wg_bias", std, l.linear("ag", "wg", std, x, c), c)
 }
 
 // queryKeyValue writes the three projections, and the gate on the output of attention,

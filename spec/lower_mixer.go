@@ -146,8 +146,9 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 		l.fail("tensor %s.weight: a convolution with one tap is a factor for each column; want two taps or more", kernels[0])
 		return x
 	}
-	state := l.fixedState(word, "%"+word+"_conv", "x", taps-1, cols)
-	w := l.built(word+"_conv", withSuffix(kernels, ".weight"), []int{taps, cols}, factor != nil, func(src []*tensor.Transform) *tensor.Transform {
+	name := strings.TrimSuffix(word, "_conv") + "_conv"
+	state := l.fixedState(word, "%"+name, "x", taps-1, cols)
+	w := l.built(name, withSuffix(kernels, ".weight"), []int{taps, cols}, true, func(src []*tensor.Transform) *tensor.Transform {
 		for i := range src {
 			src[i] = apply("reshape", src[i], l.tensors[layerName(kernels[i]+".weight", l.at)].Shape[0], taps)
 		}
@@ -158,7 +159,7 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 		return apply("transpose", r)
 	})
 	args := []string{state, x, w}
-	if b := l.built(word+"_conv_bias", withSuffix(kernels, ".bias"), []int{cols}, false, concatenated); b != "" {
+	if b := l.built(name+"_bias", withSuffix(kernels, ".bias"), []int{cols}, false, concatenated); b != "" {
 		args = append(args, b)
 	}
 	return l.t.op(hint, "short_conv", args, nil)

@@ -100,9 +100,11 @@ def alibi(n):
     return torch.tensor([2 ** (-8 * (i + 1) / n) for i in range(n)]).double()  # n is a power of two
 
 
-def gqa(W, at, h, n=2, kv=1, dim=8, window=0, rotary=8, names=("q_proj", "k_proj", "v_proj", "o_proj")):
+def gqa(W, at, h, n=2, kv=1, dim=8, window=0, rotary=8, gate=0, names=("q_proj", "k_proj", "v_proj", "o_proj")):
     q, k, v = (h @ W(f"{at}{name}.weight", size * dim, WIDTH).T for name, size in zip(names, (n, kv, kv)))
     o = softmax_attention(rope(q, n, rotary), rope(k, kv, rotary), v, n, kv, window)
+    if gate:  # rows of the gate's matrix: one per channel, or per head
+        o = (heads_of(o, n) * torch.sigmoid(heads_of(h @ W(at + "g_proj.weight", gate, WIDTH).T + W(at + "g_proj.bias", gate), n))).flatten(1)
     return o @ W(f"{at}{names[3]}.weight", WIDTH, n * dim).T
 
 
@@ -280,8 +282,8 @@ def ling_linear(W, ids, layers=5, group=2, n=2, dim=8, experts=4, top=2):
     return rms(x, W("model.norm.weight", WIDTH, **one)) @ W("lm_head.weight", VOCAB, WIDTH).T
 
 
-def attn(window=0):
-    return ("self_attn.", lambda W, at, h: gqa(W, at, h, window=window))
+def attn(**kw):
+    return ("self_attn.", lambda W, at, h: gqa(W, at, h, **kw))
 
 
 def with_options(name, f, **kw):
@@ -295,6 +297,8 @@ COMBINATIONS = {  # layers
     "parallel_scan": [([attn(), with_options(SCAN, scan)], True)] * 2,
     "parallel_short_conv": [([attn(), with_options("conv.", short_conv)], True), ([("conv.", short_conv)], True)],
     "parallel_rg_lru": [([attn(), with_options("recurrent.", rg_lru)], True)] * 2,
+    "gate_of_channels": [([attn(gate=16)], True), ([with_options("conv.", short_conv)], True)],
+    "gate_of_heads": [([attn(gate=2), with_options("conv.", short_conv)], True)],
     "retention": [([with_options(LINEAR, linear, decay="retention", act=None, qk="rms", gate="sigmoid", delta=False, norm="std")], True)] * 2,
     "delta_net": [([with_options(LINEAR, linear, decay=None, gate=None)], True), ([attn(window=7)], True)],
     "six_mixers": [([with_options(SSD, ssd, gate="sigmoid", norm="std")], True), ([with_options("conv.", short_conv)], False), ([with_options(LINEAR, linear, before=True)], True), ([], True), ([attn(window=7)], True), ([with_options(SCAN, scan)], False), ([attn()], True)],
