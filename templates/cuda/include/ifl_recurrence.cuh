@@ -121,13 +121,15 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
       for (int n = 0; n < CHUNK; n++) {
         const int d = lane + 32 * n;
         const float k = d < D ? sm[KS + j * D + d] : 0.0f, b = VECTORS && d < D ? sm[BS + j * D + d] : 0.0f;
-        const float eq = e[CHANNEL ? n : 0] * q[n], ex = READS ? e[CHANNEL ? n : 0] * x[n] : 0.0f;
+        const float eq = CHANNEL ? e[CHANNEL ? n : 0] * q[n] : q[n], ex = !READS ? 0.0f : CHANNEL ? e[CHANNEL ? n : 0] * x[n] : x[n];
         qk[at] = fmaf(eq, k, qk[at]);
         if (READS)
           xk[at] = fmaf(ex, k, xk[at]);
         if (VECTORS)
           qb[at] = fmaf(eq, b, qb[at]), xb[at] = fmaf(ex, b, xb[at]);
       }
+      if (!CHANNEL)
+        qk[at] *= e[0], xk[at] *= e[0], qb[at] *= e[0], xb[at] *= e[0];
       decay(log, j);
     }
     const int to = i * ROWS + 4 * quarter + (lane >> 3);
