@@ -32,10 +32,10 @@ RUN(recurrence)
 // cCells to cRecurrence are the structs of ifl_cells.h, ifl_scan.h and
 // ifl_recurrence.h.
 type cCells struct {
-	step         *cStep
-	tid, threads int32
-	base         *float32
-	start, row   int64
+	step       *cStep
+	_          [2]int32 // thread and number of threads, which the shim sets
+	base       *float32
+	start, row int64
 }
 
 type cConv struct {

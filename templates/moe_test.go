@@ -115,7 +115,7 @@ type cRouting struct {
 
 var (
 	routeScores = []string{"softmax", "sigmoid", "softmax_topk"}
-	expertActs  = []string{"silu", "gelu", "gelu_tanh", "relu", "swiglu_oai"}
+	expertActs  = []string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_oai"}
 	actKinds    = []string{"f32", "a8_b32", "a8_b64"}
 )
 

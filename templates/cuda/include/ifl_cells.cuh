@@ -13,10 +13,9 @@ struct ifl_cells {
   int64_t start, row;
 };
 
-/* The id of the cell with row r of a sequence; −1: it is not kept. */
-IFL_DEVICE int ifl_cell_of(const ifl_step *s, int seq, int r) {
-  return s->cell[s->cell_at[seq] + r / IFL_CELL_ROWS - s->cell_from[seq]];
-}
+/* The ids of a sequence's cells: entry i for rows 16·i … 16·i+15; −1: the cell is not kept. */
+IFL_DEVICE const int32_t *ifl_cells_of(const ifl_step *s, int seq) { return s->cell + (s->cell_at[seq] - s->cell_from[seq]); }
+IFL_DEVICE int ifl_cell_of(const ifl_step *s, int seq, int r) { return ifl_cells_of(s, seq)[r / IFL_CELL_ROWS]; }
 IFL_DEVICE float *ifl_cell_start(const ifl_cells &c, int id) { return c.base + id * (c.start + IFL_CELL_ROWS * c.row); }
 IFL_DEVICE float *ifl_cell_row(const ifl_cells &c, int id, int r) {
   return ifl_cell_start(c, id) + c.start + r % IFL_CELL_ROWS * c.row;
@@ -141,14 +140,12 @@ IFL_DEVICE float ifl_lru_next(float before, float x, float log) {
   return fmaf(expf(log), before, sqrtf(-expm1f(log + log)) * x);
 }
 
-/* Stores h of row r in its cell, and as the start of cell `next`; each if it is kept. */
-IFL_DEVICE void ifl_lru_keep(const ifl_lru &a, int seq, int r, int d, float h, bool next) {
-  const ifl_step *s = a.cells.step;
-  const int id = ifl_cell_of(s, seq, r), after = next ? ifl_cell_of(s, seq, r + 1) : -1;
+/* Stores h of row r in cell `id`, and as the start of cell `next`; each if it is kept. */
+IFL_DEVICE void ifl_lru_keep(const ifl_lru &a, int id, int next, int r, int d, float h) {
   if (id >= 0)
     ifl_cell_row(a.cells, id, r)[d] = h;
-  if (after >= 0)
-    ifl_cell_start(a.cells, after)[d] = h;
+  if (next >= 0)
+    ifl_cell_start(a.cells, next)[d] = h;
 }
 
 /* One thread: a column of a sequence. Grid (columns, sequences). */
@@ -158,22 +155,24 @@ IFL_DEVICE void ifl_run_lru(const ifl_lru &a) {
   const int first = s->first[seq], end = s->first[seq + 1], past = s->past[seq];
   if (d >= a.cols || first == end)
     return;
+  const int32_t *list = ifl_cells_of(s, seq);
   for (int r = (s->cell_from[seq] + 1) * IFL_CELL_ROWS; r <= past; r += IFL_CELL_ROWS) { /* row r − 1 may come from a tree */
-    const int id = ifl_cell_of(s, seq, r);
+    const int id = list[r / IFL_CELL_ROWS];
     if (id >= 0)
-      ifl_cell_start(a.cells, id)[d] = ifl_cell_row(a.cells, ifl_cell_of(s, seq, r - 1), r - 1)[d];
+      ifl_cell_start(a.cells, id)[d] = ifl_cell_row(a.cells, list[r / IFL_CELL_ROWS - 1], r - 1)[d];
   }
-  float h = past > 0 ? ifl_cell_row(a.cells, ifl_cell_of(s, seq, past - 1), past - 1)[d] : 0.0f;
+  float h = past > 0 ? ifl_cell_row(a.cells, list[(past - 1) / IFL_CELL_ROWS], past - 1)[d] : 0.0f;
   if (ifl_cells_tree(s, seq)) {
     for (int t = first; t < end; t++) {
       const int parent = ifl_cells_parent(s, seq, t);
       const float x = a.x[t * a.ldx + d], before = parent >= 0 ? a.out[parent * a.ldo + d] : h;
       const float y = parent < 0 && past == 0 ? x : ifl_lru_next(before, x, a.log_a[t * a.lda + d]);
       a.out[t * a.ldo + d] = y;
-      ifl_lru_keep(a, seq, past + t - first, d, y, false);
+      ifl_lru_keep(a, list[(past + t - first) / IFL_CELL_ROWS], -1, past + t - first, d, y);
     }
     return;
   }
+  int id = list[past / IFL_CELL_ROWS];
   constexpr int AHEAD = 8; /* tokens whose inputs are in flight together */
   for (int from = first; from < end; from += AHEAD) {
     float x[AHEAD], log[AHEAD];
@@ -189,7 +188,10 @@ IFL_DEVICE void ifl_run_lru(const ifl_lru &a) {
         break;
       h = r == 0 ? x[i] : ifl_lru_next(h, x[i], log[i]);
       a.out[t * a.ldo + d] = h;
-      ifl_lru_keep(a, seq, r, d, h, t + 1 < end && (r + 1) % IFL_CELL_ROWS == 0);
+      const bool last = t + 1 < end && (r + 1) % IFL_CELL_ROWS == 0; /* of its cell, and more follow */
+      const int next = last ? list[(r + 1) / IFL_CELL_ROWS] : -1;
+      ifl_lru_keep(a, id, next, r, d, h);
+      id = last ? next : id;
     }
   }
 }

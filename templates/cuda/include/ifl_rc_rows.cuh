@@ -58,6 +58,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
   const ifl_recurrence &a;
   const ifl_step *s;
   float *sm;
+  const int32_t *list;      /* ids of the sequence's cells, by number */
   int *token, *cell, *slot; /* of each row: its token in this step, or −1; its cell, or −1; its row in the sequence */
   int seq, head, tile, cols, warp, lane, part, first, past;
   bool holds; /* this warp has a tile */
@@ -67,7 +68,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
     head = blockIdx.x / GROUPS, tile = blockIdx.x % GROUPS * TILES, cols = ifl_min_int(COLS, V - 16 * tile);
     warp = threadIdx.x >> 5, lane = threadIdx.x & 31, part = warp % SPLIT;
     holds = 16 * (warp / SPLIT) < cols;
-    first = s->first[seq], past = s->past[seq];
+    first = s->first[seq], past = s->past[seq], list = ifl_cells_of(s, seq);
   }
 
   __device__ __forceinline__ bool owner() const { return tile == 0; } /* of what all blocks of a head share */
@@ -167,7 +168,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
 
   /* Row i of the current cell is row r of the sequence, of token t or, if that is −1, of an earlier step. One thread. */
   __device__ __forceinline__ void place(int i, int t, int r) {
-    token[i] = t, cell[i] = ifl_cell_of(s, seq, r), slot[i] = r;
+    token[i] = t, cell[i] = list[r / ROWS], slot[i] = r;
   }
 
   /* Stages the rows of cell c of a sequence up to row end−1, of which those from `fresh` on are new. */

@@ -56,7 +56,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
   using base::CHANNEL, base::HEAD, base::READS, base::VECTORS, base::U_AT, base::W_AT;
   using base::KS, base::GS, base::BS, base::XQ, base::XR, base::ES, base::US, base::WS, base::YQ, base::YR;
   using base::QK, base::RK, base::QB, base::RB, base::BETA;
-  using base::a, base::s, base::sm, base::token, base::cell, base::slot, base::seq, base::head, base::tile, base::cols;
+  using base::a, base::s, base::sm, base::list, base::token, base::cell, base::slot, base::seq, base::head, base::tile, base::cols;
   using base::warp, base::lane, base::part, base::first, base::past, base::holds, base::take, base::stage, base::place, base::line;
   static constexpr int HELD = 8 * SPLIT;              /* rows of a tile that its threads load at once */
   static constexpr int OWN = (DIM + HELD - 1) / HELD; /* loads of a thread, each 4 columns of a row */
@@ -121,13 +121,15 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
       for (int n = 0; n < CHUNK; n++) {
         const int d = lane + 32 * n;
         const float k = d < D ? sm[KS + j * D + d] : 0.0f, b = VECTORS && d < D ? sm[BS + j * D + d] : 0.0f;
-        const float eq = e[CHANNEL ? n : 0] * q[n], ex = READS ? e[CHANNEL ? n : 0] * x[n] : 0.0f;
+        const float f = CHANNEL ? e[CHANNEL ? n : 0] : 1.0f, eq = f * q[n], ex = READS ? f * x[n] : 0.0f;
         qk[at] = fmaf(eq, k, qk[at]);
         if (READS)
           xk[at] = fmaf(ex, k, xk[at]);
         if (VECTORS)
           qb[at] = fmaf(eq, b, qb[at]), xb[at] = fmaf(ex, b, xb[at]);
       }
+      if (!CHANNEL)
+        qk[at] *= e[0], xk[at] *= e[0], qb[at] *= e[0], xb[at] *= e[0];
       decay(log, j);
     }
     const int to = i * ROWS + 4 * quarter + (lane >> 3);
@@ -373,7 +375,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
       return;
     const bool branches = ifl_cells_tree(s, seq);
     const int end = branches ? past : past + count, last = branches ? past / ROWS : (end - 1) / ROWS;
-    int c = s->cell_from[seq], start = c > 0 ? ifl_cell_of(s, seq, c * ROWS) : -1;
+    int c = s->cell_from[seq], start = c > 0 ? list[c] : -1;
     load(start);
     for (;; c++) {
       const int n = ifl_min_int(end - c * ROWS, ROWS), have = ifl_max_int(ifl_min_int(past - c * ROWS, ROWS), 0);
@@ -385,7 +387,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
           tree(c, have, start);
         return;
       }
-      advance(start = ifl_cell_of(s, seq, (c + 1) * ROWS));
+      advance(start = list[c + 1]);
     }
   }
 };

@@ -33,12 +33,14 @@ template <int STATES> struct ifl_scanner {
   const ifl_scan &a;
   const ifl_step *s;
   float *dts, *dtxs, *bs, *cs; /* shared: [16][CHANNELS], the same, [16][STATES], the same */
+  const int32_t *list; /* ids of the sequence's cells, by number */
   int seq, first, end, past, wide, d, i, part;
   float h[OWN], log_a[OWN];
 
   __device__ ifl_scanner(const ifl_scan &scan, float *sm)
       : a(scan), s(scan.cells.step), dts(sm), dtxs(dts + ROWS * CHANNELS), bs(dtxs + ROWS * CHANNELS), cs(bs + ROWS * STATES),
         seq(blockIdx.y) {
+    list = ifl_cells_of(s, seq);
     first = s->first[seq], end = s->first[seq + 1], past = s->past[seq], wide = (a.channels + 15) / 16 * 16;
     i = (threadIdx.x >> 5) * 8 + (threadIdx.x & 7), d = blockIdx.x * CHANNELS + i, part = threadIdx.x >> 3 & 3;
   }
@@ -77,7 +79,7 @@ template <int STATES> struct ifl_scanner {
    * loads are issued before the first store. */
   __device__ __forceinline__ void stage(int lo, int hi) {
     constexpr int EACH = ROWS * CHANNELS / IFL_SCAN_THREADS, VECTORS = (ROWS * STATES + IFL_SCAN_THREADS - 1) / IFL_SCAN_THREADS;
-    const int id = ifl_cell_of(s, seq, lo), t0 = first - past;
+    const int id = list[lo / ROWS], t0 = first - past;
     float dt[EACH], x[EACH], b[VECTORS], c[VECTORS];
 #pragma unroll
     for (int n = 0; n < EACH; n++) {
@@ -115,8 +117,8 @@ template <int STATES> struct ifl_scanner {
         h[j] = fmaf(expf(dt * log_a[j]), h[j], dtx * b[state(j)]);
   }
 
-  /* The output of token t, and its row r. */
-  __device__ __forceinline__ void emit(int t, int r, float dt, float dtx, const float *b, const float *c) const {
+  /* The output of token t, and its row r in cell `id`; −1: it is not kept. */
+  __device__ __forceinline__ void emit(int t, int r, int id, float dt, float dtx, const float *b, const float *c) const {
     float y = 0;
 #pragma unroll
     for (int j = 0; j < OWN; j++)
@@ -124,7 +126,6 @@ template <int STATES> struct ifl_scanner {
         y = fmaf(c[state(j)], h[j], y);
     y += __shfl_xor_sync(0xffffffffu, y, 8);
     y += __shfl_xor_sync(0xffffffffu, y, 16);
-    const int id = ifl_cell_of(s, seq, r);
     if (part == 0 && d < a.channels)
       a.out[t * a.ldo + d] = y;
     if (id < 0)
@@ -140,19 +141,19 @@ template <int STATES> struct ifl_scanner {
   /* Sets h to that after the last row of earlier steps if its cell has it, else to that before the first cell. Returns the row
    * after which h is. The block's first channel decides for all, which have the same count. */
   __device__ __forceinline__ int resume() {
-    const int id = past > 0 ? ifl_cell_of(s, seq, past - 1) : -1, from = s->cell_from[seq] * ROWS;
+    const int id = past > 0 ? list[(past - 1) / ROWS] : -1, from = s->cell_from[seq] * ROWS;
     load(id >= 0 ? after(id) : NULL);
     const bool known = id < 0 || *count(id, blockIdx.x * CHANNELS) == past;
     __syncthreads(); /* before another warp changes the count */
     if (known)
       return past;
-    load(from > 0 ? before(ifl_cell_of(s, seq, from)) : NULL);
+    load(from > 0 ? before(list[from / ROWS]) : NULL);
     return from;
   }
 
   /* Rows lo … hi−1, all in one cell. */
   __device__ __forceinline__ void rows(int lo, int hi) {
-    const int id = ifl_cell_of(s, seq, lo);
+    const int id = list[lo / ROWS];
     if (lo % ROWS == 0 && lo > s->cell_from[seq] * ROWS && id >= 0)
       store(before(id));
     __syncthreads();
@@ -163,7 +164,7 @@ template <int STATES> struct ifl_scanner {
       const float dt = dts[at * CHANNELS + i], dtx = dtxs[at * CHANNELS + i];
       next(dt, dtx, bs + at * STATES);
       if (r >= past)
-        emit(first + r - past, r, dt, dtx, bs + at * STATES, cs + at * STATES);
+        emit(first + r - past, r, id, dt, dtx, bs + at * STATES, cs + at * STATES);
     }
     if (hi <= past || id < 0)
       return;
@@ -187,13 +188,13 @@ template <int STATES> struct ifl_scanner {
         const float dt = step_size(k), dtx = dt * input(k);
         next(dt, dtx, a.b + k * a.ldb);
         if (k == t)
-          emit(t, past + t - first, dt, dtx, a.b + t * a.ldb, a.c + t * a.ldc);
+          emit(t, past + t - first, list[(past + t - first) / ROWS], dt, dtx, a.b + t * a.ldb, a.c + t * a.ldc);
       }
     }
     __syncwarp();
     for (int r = past; r < past + end - first; r++)
       if (part == 0 && d < wide)
-        *count(ifl_cell_of(s, seq, r), d) = -1;
+        *count(list[r / ROWS], d) = -1;
   }
 
   /* Grid (blocks of channels, sequences). */
@@ -212,7 +213,7 @@ template <int STATES> struct ifl_scanner {
     }
     if (!branches)
       return;
-    const int id = past > 0 && past % ROWS == 0 ? ifl_cell_of(s, seq, past) : -1;
+    const int id = past > 0 && past % ROWS == 0 ? list[past / ROWS] : -1;
     if (id >= 0)
       store(before(id));
     tree();
