@@ -110,8 +110,9 @@ func (u *unit) linearRecurrence(s *schedule, work *layout.Recurrent, holes map[s
 }
 
 // recurrenceTiles returns the number of tiles of 16 columns per thread block, of all those
-// of a head's matrix: the more, the fewer blocks compute the same coefficients, as long as
-// one sequence nearly fills a GPU and a thread holds at most recHeld loads of the matrix.
+// of a head's matrix. With more tiles, fewer blocks compute the same coefficients. But one
+// sequence should nearly fill a GPU, and a thread holds at most recHeld loads of the
+// matrix.
 func recurrenceTiles(heads, keyDim, all int) int {
 	const blocks = 128
 	tiles := 1
