@@ -41,7 +41,7 @@ def delta_families(family, llm):
 
 def olmo_family(family, llm):
     olmo = llm(num_hidden_layers=5, num_key_value_heads=4, layer_types=[LINEAR, LINEAR, FULL, LINEAR, FULL], linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=16)
-    family("olmo_hybrid", "OlmoHybridForCausalLM", "OlmoHybridConfig", olmo, plain={}, sizes=dict(linear_key_head_dim=None, linear_value_head_dim=None, linear_num_value_heads=None), positive=dict(linear_allow_neg_eigval=False), keys=dict(linear_num_key_heads=2), taps=dict(linear_conv_kernel_dim=3, tie_word_embeddings=True))
+    family("olmo_hybrid", "OlmoHybridForCausalLM", "OlmoHybridConfig", olmo, plain={}, sizes=dict(linear_key_head_dim=None, linear_value_head_dim=None, linear_num_value_heads=None), positive=dict(linear_allow_neg_eigval=False), keys=dict(linear_num_key_heads=2), taps=dict(linear_conv_kernel_dim=3, tie_word_embeddings=True), nope=dict(rope_parameters=dict(rope_type="default", rope_theta=None)))
 
 
 def mamba_families(family, llm):
