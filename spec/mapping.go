@@ -67,6 +67,19 @@ func rulesOf(e Entry) ([]nameRule, error) {
 	return out, nil
 }
 
+// rulesOfAll returns the rules of all entries.
+func rulesOfAll(entries []Entry) ([]nameRule, error) {
+	var out []nameRule
+	for _, e := range entries {
+		r, err := rulesOf(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r...)
+	}
+	return out, nil
+}
+
 // standardName returns the canonical name of a standard name that has aliases.
 func standardName(s string) string {
 	switch s {
@@ -134,7 +147,7 @@ func checkStandard(e Entry) error {
 
 // checkPatterns checks the tensor names of the model spec before files are opened.
 func (s *Spec) checkPatterns() error {
-	for _, e := range s.Network.TensorNameMapping {
+	for _, e := range slices.Concat(s.Network.TensorNameMapping, s.Network.AttentionTensorNames) {
 		if err := checkStandard(e); err != nil {
 			return err
 		}
@@ -160,13 +173,9 @@ func (s *Spec) checkPatterns() error {
 
 // rules returns the model spec's rules, then the built-in rules.
 func (s *Spec) rules() ([]nameRule, error) {
-	var out []nameRule
-	for _, e := range s.Network.TensorNameMapping {
-		r, err := rulesOf(e)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r...)
+	out, err := rulesOfAll(s.Network.TensorNameMapping)
+	if err != nil {
+		return nil, err
 	}
 	out = append(out, defaultRules()...)
 	if s.Config["text_only"] != true {

@@ -45,6 +45,7 @@ type Network struct {
 
 	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // optional prefix of tensor names in the checkpoint; tensor_name_mapping omits it
 	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // tensor name in the checkpoint → standard name; {i} is the layer, {j} the expert; added to the built-in names
+	AttentionTensorNames OrderedMap `yaml:"attention_tensor_names"`  // entries like those of tensor_name_mapping that hold in layers with attention, before it
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`          // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 

@@ -72,6 +72,24 @@ func TestCombinations(t *testing.T) {
 	testSpecs(t, "testdata/combinations/*.yaml")
 }
 
+// TestGGUF does the same for GGUF files that llama.cpp's converter made of some of these
+// models; see tools/gen/reference/hybrid_gguf.py.
+func TestGGUF(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/gguf/*/model.gguf")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			want := readExpected(t, dir)
+			newRunner(t, dir).decoder(want.IDs, want)
+		})
+	}
+}
+
 // testSpecs compares the models of the model specs that match.
 func testSpecs(t *testing.T, specs string) {
 	t.Helper()

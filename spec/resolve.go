@@ -77,7 +77,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 
 // mapNames fills m.tensors and returns the stored tensors that no rule matches.
 func (m *Model) mapNames(h Headers) (unused []string, err error) {
-	rules, err := m.Spec.rules()
+	matching, err := m.matcher()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if r, ok := pre[name]; ok {
 			seen, renamed = r, true
 		}
-		rule, i, j, ok := match(rules, seen)
+		rule, i, j, ok := matching(seen)
 		if !ok {
 			unused = append(unused, name)
 			continue
@@ -162,6 +162,22 @@ func (m *Model) shareEmbeddings() {
 		m.Unused = append(m.Unused, e.File)
 	}
 	delete(m.tensors, enc)
+}
+
+// matcher returns a function that returns the rule of a stored name, and the indices in
+// the name.
+func (m *Model) matcher() (func(name string) (r nameRule, i, j int, ok bool), error) {
+	rules, err := m.Spec.rules()
+	if err != nil {
+		return nil, err
+	}
+	attention, err := rulesOfAll(m.Net.AttentionTensorNames)
+	return func(name string) (r nameRule, i, j int, ok bool) {
+		if r, i, j, ok := match(attention, name); ok && m.Net.attends(i) {
+			return r, i, j, true
+		}
+		return match(rules, name)
+	}, err
 }
 
 // match returns the first rule that matches a stored name, and the indices in the name.

@@ -44,6 +44,8 @@ MODELS = {
     "qwen3_5_moe": ("Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextConfig", delta(intermediate_size=None, tie_word_embeddings=True, **EXPERTS)),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextConfig", delta(norm_topk_prob=True, **EXPERTS)),
     "qwen3_next_dense": ("Qwen3NextForCausalLM", "Qwen3NextConfig", delta(mlp_only_layers=[1, 3], attention_bias=True, linear_conv_kernel_dim=3, linear_num_key_heads=1, **EXPERTS)),
+    "olmo_hybrid": ("OlmoHybridForCausalLM", "OlmoHybridConfig", delta(head_dim=None, rope_parameters=None, num_key_value_heads=2, linear_num_value_heads=2)),
+    "olmo_hybrid_rope": ("OlmoHybridForCausalLM", "OlmoHybridConfig", delta(head_dim=None, rope_parameters=dict(rope_type="default", rope_theta=10000.0), linear_allow_neg_eigval=False, linear_num_value_heads=2)),
     "mamba2": ("Mamba2ForCausalLM", "Mamba2Config", dict(hidden_size=24, num_hidden_layers=3, num_heads=6, head_dim=8, state_size=10, n_groups=2, time_step_limit=(0.3, 1.0))),
     "mamba2_biased": ("Mamba2ForCausalLM", "Mamba2Config", dict(hidden_size=24, num_hidden_layers=2, num_heads=6, head_dim=8, state_size=10, n_groups=1, use_bias=True, use_conv_bias=False, tie_word_embeddings=True)),
     "bamba": ("BambaForCausalLM", "BambaConfig", llm(attn_layer_indices=[1, 3], head_dim=None, **MAMBA2)),

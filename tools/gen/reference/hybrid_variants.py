@@ -11,6 +11,7 @@ def add(family, llm):
     if not NEW:
         return
     delta_families(family, llm)
+    olmo_family(family, llm)
     mamba_families(family, llm)
     other_families(family, llm)
 
@@ -36,6 +37,11 @@ def delta_families(family, llm):
     family("bailing_hybrid", "BailingHybridForCausalLM", "BailingHybridConfig", ling, plain={}, softplus=dict(kda_safe_gate=False), bound=dict(kda_lower_bound=-2.0), lora=dict(q_lora_rank=20, num_expert_group=1, topk_group=1), group=dict(layer_group_size=2, _edit=dict(layer_types=None, mlp_layer_types=None)), tied=dict(tie_word_embeddings=True))
     family("minimax", "MiniMaxForCausalLM", "MiniMaxConfig", llm(num_hidden_layers=5, num_local_experts=4, num_experts_per_tok=2, head_dim=12, block_size=16, layer_types=[LINEAR, LINEAR, FULL, LINEAR, LINEAR]),
            mixed={}, alphas=dict(full_attn_alpha_factor=1.3, full_attn_beta_factor=0.8, linear_attn_alpha_factor=1.2, linear_attn_beta_factor=0.7, mlp_alpha_factor=1.1, mlp_beta_factor=0.9), gelu=dict(hidden_act="gelu"), heads=dict(num_attention_heads=6, head_dim=8, num_key_value_heads=3), tied=dict(tie_word_embeddings=True), eps=dict(rms_norm_eps=1e-2))
+
+
+def olmo_family(family, llm):
+    olmo = llm(num_hidden_layers=5, num_key_value_heads=4, layer_types=[LINEAR, LINEAR, FULL, LINEAR, FULL], linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=16)
+    family("olmo_hybrid", "OlmoHybridForCausalLM", "OlmoHybridConfig", olmo, plain={}, sizes=dict(linear_key_head_dim=None, linear_value_head_dim=None, linear_num_value_heads=None), positive=dict(linear_allow_neg_eigval=False), keys=dict(linear_num_key_heads=2), taps=dict(linear_conv_kernel_dim=3, tie_word_embeddings=True), nope=dict(rope_parameters=dict(rope_type="default", rope_theta=None)))
 
 
 def mamba_families(family, llm):
