@@ -24,6 +24,8 @@ var functions = []struct {
 	{"log", math.Log, 1e-42, 3},
 	{"log", math.Log, 0.5, 2},
 	{"log", math.Log, 1, 1e9},
+	{"log1p", math.Log1p, 0, 1},
+	{"log1p", math.Log1p, 0, 1e-4},
 	{"tanh", math.Tanh, -12, 12},
 	{"tanh", math.Tanh, -1e-3, 1e-3},
 	{"erf", math.Erf, -5, 5},
@@ -41,7 +43,7 @@ func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 func vectorShim() string {
 	var b strings.Builder
 	b.WriteString("#include \"ifl_vec.h\"\n")
-	for _, f := range []string{"exp", "log", "tanh", "erf", "sigmoid", "sqrt", "floor", "abs"} {
+	for _, f := range []string{"exp", "log", "log1p", "tanh", "erf", "sigmoid", "sqrt", "floor", "abs"} {
 		fmt.Fprintf(&b, "void t_%s(const float *x, float *y, int n);\nvoid t_%s(const float *x, float *y, int n) { for (int i = 0; i < n; i += 16) ifl_store(y + i, ifl_%s(ifl_load(x + i))); }\n", f, f, f)
 	}
 	for _, f := range []string{"f16", "bf16"} {

@@ -73,7 +73,7 @@ var (
 	Tanh    = unary("tanh", "y = tanh(x)", "ifl_tanh({0})", math.Tanh)
 	Elu     = unary("elu", "y = x for x > 0, else exp(x) − 1", "ifl_max({0}, ifl_set1(0.0f)) + (ifl_exp(ifl_min({0}, ifl_set1(0.0f))) - 1.0f)",
 		func(x float64) float64 { return math.Max(x, 0) + math.Expm1(math.Min(x, 0)) })
-	Softplus = unary("softplus", "y = log(1 + exp(x))", "ifl_max({0}, ifl_set1(0.0f)) + ifl_log(1.0f + ifl_exp(-ifl_abs({0})))",
+	Softplus = unary("softplus", "y = log(1 + exp(x))", "ifl_max({0}, ifl_set1(0.0f)) + ifl_log1p(ifl_exp(-ifl_abs({0})))",
 		func(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) })
 	Identity = unary("identity", "y = x", "{0}", func(x float64) float64 { return x })
 )

@@ -79,6 +79,12 @@ IFL_INLINE ifl_v16 ifl_log(ifl_v16 x) {
   return ifl_select((x < 0.0f) | (x != x), ifl_set1(__builtin_nanf("")), r);
 }
 
+/* ln(1 + x). The factor corrects for the rounding of 1 + x (Goldberg 1991, theorem 4). */
+IFL_INLINE ifl_v16 ifl_log1p(ifl_v16 x) {
+  const ifl_v16 u = 1.0f + x, d = u - 1.0f;
+  return ifl_select(ifl_equal(d, ifl_set1(0)), x, ifl_log(u) * ifl_select(ifl_equal(d, x), ifl_set1(1), x / d));
+}
+
 /* |x| with the sign of s. */
 IFL_INLINE ifl_v16 ifl_signed_(ifl_v16 x, ifl_v16 s) {
   return (ifl_v16)((ifl_v16i)x | ((ifl_v16i)s & (int32_t)0x80000000));
