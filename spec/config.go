@@ -111,6 +111,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"expert_group_used_count", "topk_group"},
 	{"expert_feed_forward_length", "moe_intermediate_size"},
 	{"expert_shared_feed_forward_length", "shared_intermediate_size"},
+	{"nextn_predict_layers", "num_nextn_predict_layers"},
 	{"ssm.inner_size", "ssm_inner_size"},
 	{"ssm.state_size", "ssm_state_size"},
 	{"ssm.time_step_rank", "ssm_heads"},
@@ -150,6 +151,11 @@ func ggufConfig(meta map[string]any) map[string]any {
 			c[outer] = m
 		}
 		m[inner] = plain(v)
+	}
+	if n, ok := number(c["num_nextn_predict_layers"]); ok { // which block_count includes
+		if layers, ok := number(c["num_hidden_layers"]); ok {
+			c["num_hidden_layers"] = layers - n
+		}
 	}
 	for _, k := range ggufTokens {
 		if v, ok := meta[k.gguf]; ok {

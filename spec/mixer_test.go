@@ -105,6 +105,28 @@ func TestInfiniteNumbers(t *testing.T) {
 	}
 }
 
+// TestNextTokenLayers ignores the layers for multi-token prediction, which are stored
+// behind those of the model.
+func TestNextTokenLayers(t *testing.T) {
+	t.Parallel()
+	s, err := Parse("m.yaml", []byte("iflow: 1\n"), changedConfig(t, "llama", map[string]any{"num_nextn_predict_layers": 1.0}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Model{Spec: s, Net: &s.Network, Hyper: Hyper{Layers: 2}}
+	for name, want := range map[string]bool{
+		"model.layers.1.mlp.up_proj.weight": false, "model.layers.2.eh_proj.weight": true, "blk.2.nextn.enorm.weight": true, "model.layers.3.enorm.weight": false, "lm_head.weight": false,
+	} {
+		if have := m.predictsNext(name); have != want {
+			t.Errorf("%s: %t, want %t", name, have, want)
+		}
+	}
+	c := ggufConfig(map[string]any{"general.architecture": "qwen35", "qwen35.block_count": uint32(25), "qwen35.nextn_predict_layers": uint32(1)})
+	if c["num_hidden_layers"] != 24.0 {
+		t.Errorf("%v layers, want 24", c["num_hidden_layers"])
+	}
+}
+
 // TestGGUFLayerLists reads numbers of heads that GGUF stores for each layer.
 func TestGGUFLayerLists(t *testing.T) {
 	t.Parallel()

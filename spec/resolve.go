@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -97,7 +99,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if m.Spec.isMedusa(name) {
 			continue
 		}
-		if m.Spec.ignored(name) {
+		if m.Spec.ignored(name) || m.predictsNext(name) {
 			m.Unused = append(m.Unused, name)
 			continue
 		}
@@ -162,6 +164,23 @@ func (m *Model) shareEmbeddings() {
 		m.Unused = append(m.Unused, e.File)
 	}
 	delete(m.tensors, enc)
+}
+
+var storedLayer = regexp.MustCompile(`(?:^|\.)(?:layers|blk)\.([0-9]{1,6})\.`)
+
+// predictsNext reports whether a tensor belongs to a layer for multi-token prediction.
+// Such layers are stored behind those of the model (DeepSeek-V3, §2.2).
+func (m *Model) predictsNext(name string) bool {
+	n, ok := number(m.Spec.Config["num_nextn_predict_layers"])
+	if !ok || n < 1 {
+		return false
+	}
+	at := storedLayer.FindStringSubmatch(name)
+	if at == nil {
+		return false
+	}
+	layer, err := strconv.Atoi(at[1])
+	return err == nil && layer >= m.Hyper.Layers && float64(layer) < float64(m.Hyper.Layers)+n
 }
 
 // matcher returns a function that returns the rule of a stored name, and the indices in
