@@ -30,19 +30,18 @@ func TestHybridRows(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := generate(path, Options{Quant: "f32"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
-			m := loaded(t, p)
 			for i, opt := range []engine.Options{
 				{MaxSeqs: 4, MaxTokens: 50, Prefix: true},
 				{MaxSeqs: 6, Draft: 20, MaxTokens: 100, Prefix: true, Threads: 2},
 				{MaxSeqs: 8, Draft: 12, Pages: 9, Cells: 6, Threads: 3},
 			} {
+				p, err := generate(path, Options{Quant: []string{"f32", "q8_b32t2", "q4_b64"}[i]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
 				opt.MaxOutRows = 300
-				hybridRows(t, m, opt, irtest.Seed(t)+uint64(i))
+				hybridRows(t, loaded(t, p), opt, irtest.Seed(t)+uint64(i))
 			}
 		})
 	}

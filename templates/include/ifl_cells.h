@@ -1,8 +1,8 @@
 /* Fixed-size states in cells: what the ops on them share, and short convolutions, token shift and RG-LRU.
  *
- * A cell belongs to rows 16·i … 16·i+15 of a sequence (ifl_step.h). For each element of each state it holds
+ * A cell belongs to rows 16·i … 16·i+15 of a sequence (ifl_step.h). It holds, for each element of each of the states,
  *   start  the state before the first of these rows. It is zero, and not read, in a sequence's first cell
- *   rows   [16] what each row contributes to the state
+ *   rows   [16] what each row contributes to the start of the next cell
  * Rows that are computed again are written again, and start follows from the cell before. Each op defines both so that a row's
  * result depends only on start and on the rows up to it, in a fixed order: not on the batch, the chunks of a prompt or rejected
  * drafts. Every thread of the pool calls an op, which divides the work by columns or heads. */
