@@ -65,8 +65,9 @@ func evalC(t *testing.T, d *ir.OpDef, attrs ir.Attrs, x, y float64) float64 {
 
 var cFunctions = map[string]func(a []float64) float64{
 	"ifl_exp": func(a []float64) float64 { return math.Exp(a[0]) }, "ifl_tanh": func(a []float64) float64 { return math.Tanh(a[0]) },
-	"ifl_erf": func(a []float64) float64 { return math.Erf(a[0]) }, "ifl_log1p": func(a []float64) float64 { return math.Log1p(a[0]) },
-	"ifl_max": func(a []float64) float64 { return math.Max(a[0], a[1]) }, "ifl_min": func(a []float64) float64 { return math.Min(a[0], a[1]) },
+	"ifl_erf": func(a []float64) float64 { return math.Erf(a[0]) }, "ifl_log": func(a []float64) float64 { return math.Log(a[0]) },
+	"ifl_log1p": func(a []float64) float64 { return math.Log1p(a[0]) },
+	"ifl_max":   func(a []float64) float64 { return math.Max(a[0], a[1]) }, "ifl_min": func(a []float64) float64 { return math.Min(a[0], a[1]) },
 	"ifl_abs": func(a []float64) float64 { return math.Abs(a[0]) }, "ifl_sqrt": func(a []float64) float64 { return math.Sqrt(a[0]) },
 	"ifl_floor": func(a []float64) float64 { return math.Floor(a[0]) }, "ifl_set1": func(a []float64) float64 { return a[0] },
 }

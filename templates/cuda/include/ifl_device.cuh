@@ -142,6 +142,7 @@ IFL_DEVICE bool ifl_last_block(unsigned *counter, unsigned blocks, int *flag) {
 /* The functions of the expressions of elementwise ops (ir/ops). */
 IFL_DEVICE float ifl_set1(float x) { return x; }
 IFL_DEVICE float ifl_exp(float x) { return expf(x); }
+IFL_DEVICE float ifl_log(float x) { return logf(x); }
 IFL_DEVICE float ifl_log1p(float x) { return log1pf(x); }
 IFL_DEVICE float ifl_tanh(float x) { return tanhf(x); }
 IFL_DEVICE float ifl_erf(float x) { return erff(x); }
