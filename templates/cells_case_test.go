@@ -48,6 +48,7 @@ type cConv struct {
 	ldw        int64
 	bias       *float32
 	cols, taps int32
+	silu       int32
 }
 
 type cLRU struct {

@@ -105,7 +105,7 @@ func (x *recurrentText) conv() {
 			x.weight("bias", 3)
 		}
 	}
-	x.add(".cols = %d, .taps = %d", x.work.Out.Cols, taps)
+	x.add(".cols = %d, .taps = %d, .silu = %d", x.work.Out.Cols, taps, Bit(x.work.Silu))
 }
 
 func (x *recurrentText) linear() {

@@ -40,6 +40,7 @@ type Recurrent struct {
 	State *Fixed
 	Args  []Place // of the arguments that are values
 	Out   Place
+	Silu  bool                // the result is that of silu on the op's
 	Shape ops.RecurrenceShape // of a linear_recurrence
 }
 
@@ -119,8 +120,15 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 	return 0, 0, fmt.Errorf("no target supports this op")
 }
 
-func (s *scheduler) recurrent(op *ir.Op) error {
-	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[op.Results[0]], Args: make([]Place, len(op.Args))}
+// recurrent adds the region of an op on a fixed-size state; act is the silu that only it
+// feeds, or nil.
+func (s *scheduler) recurrent(op, act *ir.Op) error {
+	last := op
+	if act != nil {
+		last = act
+	}
+	s.keepResults(last)
+	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[last.Result()], Silu: act != nil, Args: make([]Place, len(op.Args))}
 	if op.Def == ops.LinearRecurrence {
 		r.Shape = ops.RecurrenceShapeOf(op)
 	}
@@ -134,6 +142,9 @@ func (s *scheduler) recurrent(op *ir.Op) error {
 		}
 	}
 	doc := fmt.Sprintf("%s: state %s", op.Def.Name, op.Args[0].State.Fields[0])
+	if act != nil {
+		doc += ", silu"
+	}
 	s.add(&Region{Name: op.Def.Name, Doc: doc, Role: op.Results[0].Role(), Work: r})
 	return nil
 }

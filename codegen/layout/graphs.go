@@ -114,6 +114,9 @@ func (s *scheduler) block(b *ir.Block) error {
 			list := rowOps(b.Ops[i:], op)
 			err = s.rows(list)
 			i += len(list) - 1
+		case op.Def.Name == "short_conv" && i+1 < len(b.Ops) && s.activates(b.Ops[i+1], op):
+			i++
+			err = s.recurrent(op, b.Ops[i])
 		default:
 			err = s.root(op)
 		}
@@ -122,6 +125,13 @@ func (s *scheduler) block(b *ir.Block) error {
 		}
 	}
 	return nil
+}
+
+// activates reports whether an op is the activation of a convolution, which alone
+// reads its result.
+func (s *scheduler) activates(act, conv *ir.Op) bool {
+	x := conv.Result()
+	return act.Def.Name == "silu" && act.Args[0].Value == x && len(s.uses[x]) == 1
 }
 
 // rowOps returns the leading row ops of ops with as many rows as op. After a send it

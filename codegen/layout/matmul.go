@@ -95,7 +95,7 @@ func (s *scheduler) root(op *ir.Op) error {
 	case root.Def.Name == "experts" && alone:
 		return s.experts(root)
 	case root.Def.Step != nil && alone:
-		return s.recurrent(root)
+		return s.recurrent(root, nil)
 	case root.Def.Step != nil || root.Def.Name == "attention" || root.Def.Name == "experts":
 		return fmt.Errorf("%s: %s cannot be fused with other ops", Position(op), root.Def.Name)
 	}

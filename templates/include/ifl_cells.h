@@ -52,7 +52,7 @@ typedef struct {
   float *out; int64_t ldo;     /* [T][cols] */
   const float *w; int64_t ldw; /* [taps][cols] */
   const float *bias;           /* [cols], or NULL */
-  int cols, taps;
+  int cols, taps, silu;        /* silu: out is silu of the above */
 } ifl_conv;
 
 /* x of row r of a sequence without a tree; NULL: it is zero. */
@@ -118,6 +118,7 @@ static __attribute__((unused)) void ifl_run_conv(const ifl_conv *a) {
         if (!a->w) y = x[0] ? ifl_load_n(x[0] + d, n) : y;
         for (int j = 0; a->w && j < a->taps; j++)
           if (x[j]) y = ifl_fma(ifl_load_n(a->w + j * a->ldw + d, n), ifl_load_n(x[j] + d, n), y);
+        if (a->silu) y = y / (1.0f + ifl_exp(-y));
         ifl_store_n(a->out + t * a->ldo + d, y, n);
       }
     }

@@ -49,7 +49,7 @@ struct ifl_conv {
   const float *w; /* [taps][cols] */
   int64_t ldw;
   const float *bias; /* [cols], or NULL */
-  int cols, taps;
+  int cols, taps, silu; /* silu: out is silu of the above */
   float *out; /* [T][cols] */
   int64_t ldo;
 };
@@ -111,7 +111,7 @@ template <int TAPS> IFL_DEVICE void ifl_run_conv(const ifl_conv &a) {
     for (int j = 0; j < TAPS; j++)
       y = fmaf(a.w[j * a.ldw + d], x[j], y);
   }
-  a.out[t * a.ldo + d] = y;
+  a.out[t * a.ldo + d] = a.silu ? y / (1.0f + ifl_exp(-y)) : y;
   const int i = t - s->first[seq], past = s->past[seq], id = ifl_cell_of(s, seq, past + i);
   if (id >= 0)
     ifl_cell_row(a.cells, id, past + i)[d] = x[TAPS - 1];
