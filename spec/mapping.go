@@ -100,7 +100,7 @@ var standardForms = []string{
 	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.relative_bias",
 	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
 	"self_attn.wq_a", "self_attn.q_a_norm", "self_attn.wq_b", "self_attn.wkv_a", "self_attn.kv_a_norm", "self_attn.wkv_b",
-	"self_attn.wg",
+	"self_attn.wk_b", "self_attn.wv_b", "self_attn.wg",
 	"linear_attn.wq", "linear_attn.wk", "linear_attn.wv", "linear_attn.qkv", "linear_attn.qkvz", "linear_attn.wg", "linear_attn.wg_a", "linear_attn.wg_b",
 	"linear_attn.wa", "linear_attn.wa_a", "linear_attn.wa_b", "linear_attn.wb", "linear_attn.wba", "linear_attn.q_norm", "linear_attn.k_norm",
 	"linear_attn.conv", "linear_attn.q_conv", "linear_attn.k_conv", "linear_attn.v_conv", "linear_attn.a_log", "linear_attn.dt", "linear_attn.norm", "linear_attn.wo",
