@@ -110,7 +110,7 @@ var standardForms = []string{
 	"short_conv.win", "short_conv.conv", "short_conv.wo",
 	"rg_lru.wx", "rg_lru.wy", "rg_lru.conv", "rg_lru.a", "rg_lru.input_gate", "rg_lru.recurrent_gate", "rg_lru.wo",
 	"time_mix.wr", "time_mix.wk", "time_mix.wv", "time_mix.wo", "time_mix.norm", "time_mix.k_k", "time_mix.k_a", "time_mix.r_k",
-	"time_mix.shift_r", "time_mix.shift_w", "time_mix.shift_k", "time_mix.shift_v", "time_mix.shift_a", "time_mix.shift_g",
+	"time_mix.shift", "time_mix.shift_r", "time_mix.shift_w", "time_mix.shift_k", "time_mix.shift_v", "time_mix.shift_a", "time_mix.shift_g",
 	"time_mix.w_a", "time_mix.w_b", "time_mix.a_a", "time_mix.a_b", "time_mix.v_a", "time_mix.v_b", "time_mix.g_a", "time_mix.g_b", "feed_forward.shift",
 	"shared.pre_norm", "shared.wq", "shared.wk", "shared.wv", "shared.wo", "shared.ffn_norm", "shared.w1n3", "shared.w2", "shared.out",
 	"shared.wq_adapter_a", "shared.wq_adapter_b", "shared.wk_adapter_a", "shared.wk_adapter_b", "shared.wv_adapter_a", "shared.wv_adapter_b",
