@@ -81,6 +81,10 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"attention.head_count_kv", "num_key_value_heads"},
 	{"attention.key_length", "head_dim"},
 	{"attention.value_length", "v_head_dim"},
+	{"attention.key_length_mla", "head_dim"}, // where key_length is that of the compressed keys
+	{"attention.value_length_mla", "v_head_dim"},
+	{"attention.q_lora_rank", "q_lora_rank"},
+	{"attention.kv_lora_rank", "kv_lora_rank"},
 	{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
 	{"attention.layer_norm_epsilon", "layer_norm_eps"},
 	{"attention.sliding_window", "sliding_window"},
@@ -112,6 +116,9 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"expert_feed_forward_length", "moe_intermediate_size"},
 	{"expert_shared_feed_forward_length", "shared_intermediate_size"},
 	{"nextn_predict_layers", "num_nextn_predict_layers"},
+	{"expert_gating_func", "expert_gating_func"},
+	{"wkv.head_size", "head_dim"},
+	{"kda.head_dim", "linear_head_dim"},
 	{"ssm.inner_size", "ssm_inner_size"},
 	{"ssm.state_size", "ssm_state_size"},
 	{"ssm.time_step_rank", "ssm_heads"},
@@ -152,6 +159,7 @@ func ggufConfig(meta map[string]any) map[string]any {
 		}
 		m[inner] = plain(v)
 	}
+	ggufYarn(c, meta)
 	if n, ok := number(c["num_nextn_predict_layers"]); ok { // which block_count includes
 		if layers, ok := number(c["num_hidden_layers"]); ok {
 			c["num_hidden_layers"] = layers - n
@@ -166,6 +174,15 @@ func ggufConfig(meta map[string]any) map[string]any {
 		c["vocab_size"] = float64(len(tokens))
 	}
 	return c
+}
+
+// ggufYarn sets the mscale of deepseek2. Files have a tenth of mscale_all_dim, and
+// llama.cpp takes mscale to equal it, as it does in the published models.
+func ggufYarn(c, meta map[string]any) {
+	tenth, ok := number(plain(meta["deepseek2.rope.scaling.yarn_log_multiplier"]))
+	if scaling, yarn := c["rope_scaling"].(map[string]any); ok && yarn {
+		scaling["mscale"], scaling["mscale_all_dim"] = 10*tenth, 10*tenth
+	}
 }
 
 // ggufValue sets a parameter. A list with a number for each layer, 0 for layers without

@@ -1,6 +1,10 @@
 package spec
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
 
 // latentQueryKeyValue writes the projections of multi-head latent attention
 // (DeepSeek-V2, §2.1.2 and 2.1.3). Keys and values are projected from a common
@@ -26,7 +30,7 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
 	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
 	c = l.latentNorm("c", "kv_a_norm", c)
-	kv = l.affine("kvb", "wkv_b", sa+"wkv_b", c)
+	kv = l.latentKeyValue(sa, c)
 	if rope != ropeNone {
 		shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))
 	}
@@ -36,6 +40,27 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	k := l.t.op("k", "join_heads", []string{cols("kn", 0, n.QKNopeHeadDim), shared}, attrs{}.int("heads", h.Heads))
 	v := cols("v", n.QKNopeHeadDim, n.QKNopeHeadDim+n.VHeadDim)
 	return [3]string{q, k, v}
+}
+
+// latentKeyValue projects keys and values from the low-rank vector c. The matrix may be
+// stored as two (GGUF): wk_b, transposed in each head, and wv_b. It is then made of
+// them, in the order of wkv_b: the rows for keys and values of each head.
+func (l *lowerer) latentKeyValue(sa, c string) string {
+	if !l.has(sa + "wk_b.weight") {
+		return l.affine("kvb", "wkv_b", sa+"wkv_b", c)
+	}
+	heads, rank, k, v := l.Hyper.Heads, l.Net.KVLoraRank, l.Net.QKNopeHeadDim, l.Net.VHeadDim
+	stds := []string{sa + "wk_b.weight", sa + "wv_b.weight"}
+	block := l.tensors[layerName(stds[0], l.at)].DType.IsBlock() // a transposed one has other blocks
+	w := l.built("wkv_b", stds, []int{heads * (k + v), rank}, block, func(src []*tensor.Transform) *tensor.Transform {
+		keys, values := apply("reshape", src[0], heads*rank, k), apply("reshape", src[1], heads*v, rank)
+		var parts []*tensor.Transform
+		for h := range heads {
+			parts = append(parts, apply("transpose", apply("rows", keys, h*rank, (h+1)*rank)), apply("rows", values, h*v, (h+1)*v))
+		}
+		return concatenated(parts)
+	})
+	return l.t.op("kvb", "matmul", []string{c, w}, nil)
 }
 
 func (l *lowerer) latentRope(heads int) attrs {

@@ -131,7 +131,8 @@ func apply(op string, r *tensor.Transform, nums ...int) *tensor.Transform {
 }
 
 // convolved writes a short convolution of the rows of x, with the stored kernels of
-// consecutive columns and their biases. Kernels are stored as [D, 1, W] or [D, W].
+// consecutive columns and their biases. Kernels are stored as [D, 1, W], [D, W] or
+// [1, D, 1, W].
 func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(r *tensor.Transform) *tensor.Transform) string {
 	cols, taps := 0, 0
 	for _, std := range kernels {
@@ -140,7 +141,8 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 			l.fail("tensor %s.weight: shape %v, want [columns, 1, taps] with as many taps as the other kernels have", std, s)
 			return x
 		}
-		cols, taps = cols+s[0], s[len(s)-1]
+		taps = s[len(s)-1]
+		cols += l.tensors[layerName(std+".weight", l.at)].elements() / taps
 	}
 	if taps == 1 {
 		l.fail("tensor %s.weight: a convolution with one tap is a factor for each column; want two taps or more", kernels[0])
@@ -150,7 +152,7 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 	state := l.fixedState(word, "%"+name, "x", taps-1, cols)
 	w := l.built(name, withSuffix(kernels, ".weight"), []int{taps, cols}, true, func(src []*tensor.Transform) *tensor.Transform {
 		for i := range src {
-			src[i] = apply("reshape", src[i], l.tensors[layerName(kernels[i]+".weight", l.at)].Shape[0], taps)
+			src[i] = apply("reshape", src[i], l.tensors[layerName(kernels[i]+".weight", l.at)].elements()/taps, taps)
 		}
 		r := concatenated(src)
 		if factor != nil {

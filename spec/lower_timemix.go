@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 func timeMixer() *mixer {
 	return &mixer{
-		prefix: "time_mix",
+		prefix: "time_mix", fused: "shift",
 		required: []string{"wr.weight", "wk.weight", "wv.weight", "wo.weight", "w_a.weight", "w_b.weight", "a_a.weight", "a_b.weight", "g_a.weight", "g_b.weight",
 			"shift_r.weight", "shift_w.weight", "shift_k.weight", "shift_v.weight", "shift_a.weight", "shift_g.weight", "k_k.weight", "k_a.weight", "r_k.weight", "norm.weight"},
-		check: func(n *Network) error { return positive("head_dim", n.TimeMix.HeadDim) },
-		write: (*lowerer).timeMix, scales: noScales,
+		shapes: func(_ *Model, s *stack, add func(string, ...int)) { add("shift.weight", 6, 1, 1, s.hyper.Hidden) },
+		check:  func(n *Network) error { return positive("head_dim", n.TimeMix.HeadDim) },
+		write:  (*lowerer).timeMix, scales: noScales,
 	}
 }
 
@@ -36,7 +38,7 @@ func (l *lowerer) timeMix(x string, run layerRun) string {
 	shifted := l.t.op("sh", "token_shift", []string{l.fixedState("time_mix", "%time_shift", "x", l.Hyper.Hidden), x}, nil)
 	delta := op("sh", "sub", shifted, x)
 	mixed := func(name string) string {
-		return op("h"+name, "add", x, op("h"+name, "mul", delta, l.vector("time_mix_shift_"+name, tm+"shift_"+name+".weight")))
+		return op("h"+name, "add", x, op("h"+name, "mul", delta, l.timeShift(name)))
 	}
 	r := l.affine("r", "time_mix_wr", tm+"wr", mixed("r"))
 	k := l.affine("k", "time_mix_wk", tm+"wk", mixed("k"))
@@ -64,6 +66,19 @@ func (l *lowerer) timeMix(x string, run layerRun) string {
 	bonus = l.t.op("bo", "matmul", []string{bonus, l.headSum("time_mix_ones", tm+"r_k.weight", dim)}, attrs{}.int("slices", heads))
 	y = op("y", "add", y, op("bo", "mul", bonus, v))
 	return l.affine("o", "time_mix_wo", tm+"wo", op("y", "mul", y, g))
+}
+
+// timeShift declares the factors with which the token before is mixed into an input.
+// They may be stored together, in the order r, w, k, v, a, g (GGUF).
+func (l *lowerer) timeShift(name string) string {
+	std, n := l.s.in("time_mix.shift"), l.Hyper.Hidden
+	if !l.has(std + ".weight") {
+		return l.vector("time_mix_shift_"+name, std+"_"+name+".weight")
+	}
+	i := strings.Index("rwkvag", name)
+	return l.built("time_mix_shift_"+name, []string{std + ".weight"}, []int{n}, false, func(src []*tensor.Transform) *tensor.Transform {
+		return apply("rows", apply("reshape", src[0], 6*n), i*n, (i+1)*n)
+	})
 }
 
 // firstValue mixes the values with those of the first layer, by a factor projected from

@@ -10,6 +10,7 @@ import (
 type mixer struct {
 	prefix   string                                             // first part of its tensors' names within a layer
 	required []string                                           // tensors that each of its layers has
+	fused    string                                             // a tensor NAME.weight in place of the required NAME_*
 	shapes   func(m *Model, s *stack, add func(string, ...int)) // adds the shapes that follow from hyper-parameters
 	check    func(n *Network) error                             // checks the hyper-parameters
 	write    func(l *lowerer, x string, run layerRun) string    // writes the mixer
@@ -169,7 +170,9 @@ func (m *Model) requiredMixers(layer int) []string {
 	for _, word := range m.Net.mixers(layer) {
 		if mx := mixerOf(word); mx != nil {
 			for _, name := range mx.required {
-				out = append(out, layerName("dec.{i}."+mx.prefix+"."+name, layer))
+				if mx.fused == "" || !strings.HasPrefix(name, mx.fused+"_") || !m.hasAt("dec.{i}."+mx.prefix+"."+mx.fused+".weight", layer) {
+					out = append(out, layerName("dec.{i}."+mx.prefix+"."+name, layer))
+				}
 			}
 		}
 	}

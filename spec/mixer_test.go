@@ -127,6 +127,16 @@ func TestNextTokenLayers(t *testing.T) {
 	}
 }
 
+// TestGGUFYarn reads mscale, of which files of deepseek2 have a tenth.
+func TestGGUFYarn(t *testing.T) {
+	t.Parallel()
+	c := ggufConfig(map[string]any{"general.architecture": "deepseek2", "deepseek2.rope.scaling.type": "yarn", "deepseek2.rope.scaling.yarn_log_multiplier": float32(0.1)})
+	rs, _ := c["rope_scaling"].(map[string]any)
+	if rs["mscale"] != 1.0 || rs["mscale_all_dim"] != 1.0 {
+		t.Errorf("rope_scaling %v, want mscale and mscale_all_dim 1", rs)
+	}
+}
+
 // TestGGUFLayerLists reads numbers of heads that GGUF stores for each layer.
 func TestGGUFLayerLists(t *testing.T) {
 	t.Parallel()

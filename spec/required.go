@@ -63,7 +63,12 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 	out := []string{l + "self_attn.wo.weight"}
 	switch {
 	case m.Net.LatentAttention:
-		out = append(out, l+"self_attn.wkv_a.weight", l+"self_attn.kv_a_norm.weight", l+"self_attn.wkv_b.weight")
+		out = append(out, l+"self_attn.wkv_a.weight", l+"self_attn.kv_a_norm.weight")
+		if m.hasAt(s.in("self_attn.wk_b.weight"), i) {
+			out = append(out, l+"self_attn.wv_b.weight")
+		} else {
+			out = append(out, l+"self_attn.wkv_b.weight")
+		}
 		if m.hasAt(s.in("self_attn.wq_a.weight"), i) {
 			out = append(out, l+"self_attn.q_a_norm.weight", l+"self_attn.wq_b.weight")
 		} else {

@@ -222,6 +222,8 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		why := fmt.Sprintf("kv_lora_rank %d, qk_nope_head_dim %d, qk_rope_head_dim %d, v_head_dim %d, num_attention_heads %d", n.KVLoraRank, n.QKNopeHeadDim, n.QKRopeHeadDim, n.VHeadDim, h.Heads)
 		linear("self_attn.wkv_a", n.KVLoraRank+n.QKRopeHeadDim, h.Hidden, why)
 		linear("self_attn.wkv_b", h.Heads*(n.QKNopeHeadDim+n.VHeadDim), n.KVLoraRank, why)
+		out[s.in("self_attn.wk_b.weight")] = shape{dims: []int{h.Heads, n.KVLoraRank, n.QKNopeHeadDim}, why: why}
+		out[s.in("self_attn.wv_b.weight")] = shape{dims: []int{h.Heads, n.VHeadDim, n.KVLoraRank}, why: why}
 		out[s.in("self_attn.kv_a_norm.weight")] = shape{dims: []int{n.KVLoraRank}, why: why}
 	}
 	for _, name := range []string{"feed_forward.act_p.weight", "feed_forward.act_n.weight"} {

@@ -9,6 +9,7 @@ a vocabulary of placeholders.
 
 import json
 import pathlib
+import re
 import shutil
 import sys
 
@@ -27,6 +28,7 @@ def vocabulary(self):
     self.gguf_writer.add_token_merges(["t 0"])
 
 
+OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM"}
 OLD = {"linear_attention": "mamba", "full_attention": "attention"}
 
 
@@ -36,6 +38,20 @@ def as_published(config: dict) -> dict:
         config["layer_types"] = [OLD[w] for w in config["layer_types"]] if "layer_types" in config else ["mamba"] * config["num_hidden_layers"]
     if config["model_type"] == "falcon_h1":
         config["head_dim"] = config["hidden_size"] // config["num_attention_heads"]
+    if config["model_type"] == "kimi_linear":
+        if "linear_attn_config" not in config:
+            full = [i + 1 for i, w in enumerate(config["layer_types"]) if w == "full_attention"]
+            config["linear_attn_config"] = {"full_attn_layers": full, "num_heads": config["linear_num_heads"],
+                                            "head_dim": config["linear_head_dim"], "short_conv_kernel_size": config["linear_conv_kernel_dim"]}
+        config.setdefault("first_k_dense_replace", config.get("mlp_layer_types", ["dense"]).count("dense"))
+        config["moe_router_activation_func"] = "sigmoid"
+    if config.get("topk_method") == "greedy":  # which the file does not state
+        config["n_group"] = config["topk_group"] = 1
+    if config["model_type"] == "deepseek_v3":
+        config["scoring_func"] = "sigmoid"
+        config["num_key_value_heads"] = config["num_attention_heads"]
+    if config["model_type"] == "rwkv7":
+        config.update({f"{name}_low_rank_dim": None for name in ("decay", "a", "v", "gate")})  # which the file states, and nothing reads
     if config["model_type"] == "nemotron_h" and "layers_block_type" in config:
         words = config.pop("layers_block_type")
         config["hybrid_override_pattern"] = "".join({"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}[w] for w in words)
@@ -43,6 +59,14 @@ def as_published(config: dict) -> dict:
         if "moe" not in words:
             config.pop("num_experts_per_tok")
     return config
+
+
+DENSE = re.compile(r"block_sparse_moe\.(gate|up|down)_proj")
+
+
+def published_name(name: str) -> str:
+    """The name that the converter knows for a tensor of kimi_linear."""
+    return DENSE.sub(r"mlp.\1_proj", name)
 
 
 def convert(folder: pathlib.Path, out: pathlib.Path) -> None:
@@ -54,9 +78,11 @@ def convert(folder: pathlib.Path, out: pathlib.Path) -> None:
     path = out / "hf/config.json"
     config = as_published(json.loads(path.read_text()))
     if "architectures" not in config:  # of spec/testdata/families
-        config["architectures"] = [hybrids.MODELS[folder.name][0]]
-        weights = out / "hf/model.safetensors"  # as float32, because the converter computes in the stored type
-        save_file({k: t.float() for k, t in load_file(weights).items()}, weights)
+        known = hybrids.MODELS.get(folder.name)
+        config["architectures"] = [known[0] if known else OTHERS[config["model_type"]]]
+    weights = out / "hf/model.safetensors"  # as float32, because the converter computes in the stored type
+    if weights.exists():
+        save_file({published_name(k): t.float() for k, t in load_file(weights).items()}, weights)
     path.write_text(json.dumps(config))
     cls = conversion.get_model_class(config["architectures"][0])
     cls.set_vocab, cls.no_mtp = vocabulary, True
