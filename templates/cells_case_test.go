@@ -188,7 +188,7 @@ func randomShift(r *rand.Rand) *cellOp {
 func randomLRU(r *rand.Rand) *cellOp {
 	cols := 1 + r.IntN(70)
 	c := newCellOp(r, fmt.Sprintf("h: f32[%d]", cols), "rg_lru", "", fmt.Sprint(cols), fmt.Sprint(cols))
-	c.call, c.start, c.row = "lru", int64(round16(cols)), int64(round16(cols))
+	c.call, c.row = "lru", int64(round16(cols))
 	c.gauge[1] = decaying
 	return c
 }

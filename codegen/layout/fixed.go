@@ -99,8 +99,10 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 			return 0, 0, fmt.Errorf("%d taps; targets support at most %d", taps, maxTaps)
 		}
 		return int64(taps-1) * wide(shape[1]), wide(shape[1]), nil
-	case "token_shift", "rg_lru":
+	case "token_shift":
 		return wide(shape[0]), wide(shape[0]), nil
+	case "rg_lru":
+		return 0, wide(shape[0]), nil
 	case "selective_scan":
 		return wide(shape[0]) / 16 * int64(32*shape[1]+16), 2*wide(shape[0]) + wide(shape[1]), nil
 	case "linear_recurrence":

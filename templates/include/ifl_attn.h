@@ -79,9 +79,6 @@ static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
   return n;
 }
 
-/* Reports whether the tokens of a sequence form a speculation tree. */
-static inline int ifl_attn_tree(const ifl_step *s, int seq) { return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1; }
-
 /* A token's position; outside trees it equals the KV cache row that the token writes. */
 static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->pos[t] : s->slot[t]; }
 
@@ -101,7 +98,7 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   int group = ifl_attn_group(a, u);
   int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
   int rows = ifl_attn_seq_rows(s, u->seq), end = ifl_attn_end_row(a, t1, rows), first = ifl_attn_first_row(a, t0);
-  for (int t = t0; ifl_attn_tree(s, u->seq) && t <= t1; t++) { /* positions are in any order */
+  for (int t = t0; ifl_tree(s, u->seq) && t <= t1; t++) { /* positions are in any order */
     const int e = ifl_attn_end_row(a, t, rows), f = ifl_attn_first_row(a, t);
     end = e > end ? e : end;
     first = f < first ? f : first;
@@ -113,7 +110,7 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
 
 static inline int ifl_attn_whole(const ifl_attention *a, int seq) {
   return a->step->first[seq + 1] - a->step->first[seq] == 1 && a->kv_heads > 1 && a->heads <= IFL_ATTN_BLOCK &&
-         ifl_attn_seq_rows(a->step, seq) >= IFL_ATTN_LONG && !ifl_attn_tree(a->step, seq);
+         ifl_attn_seq_rows(a->step, seq) >= IFL_ATTN_LONG && !ifl_tree(a->step, seq);
 }
 
 /* Advances to the next unit of at most `block` rows; start with u->seq = -1. Returns 0 at the end. */

@@ -24,9 +24,6 @@ static inline int32_t ifl_cell_of(const ifl_step *s, int seq, int r) { return s-
 static inline float *ifl_cell_start(const ifl_cells *c, int32_t id) { return c->base + id * (c->start + IFL_CELL_ROWS * c->row); }
 static inline float *ifl_cell_row(const ifl_cells *c, int32_t id, int r) { return ifl_cell_start(c, id) + c->start + r % IFL_CELL_ROWS * c->row; }
 
-/* Reports whether the tokens of a sequence form a draft tree. */
-static inline int ifl_cells_tree(const ifl_step *s, int seq) { return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1; }
-
 /* The token before token t of a tree, on its path; −1: the sequence's last row of an earlier step. */
 static inline int ifl_cells_parent(const ifl_step *s, int seq, int t) {
   const int first = s->first[seq];
@@ -74,19 +71,14 @@ static inline const float *ifl_conv_at(const ifl_conv *a, int seq, int t, int ba
   return ifl_conv_line(a, seq, s->past[seq] - 1 - back);
 }
 
-/* The first rows of the cells of a sequence whose start this step writes, if they are kept: all behind the first cell, in a
- * tree only those at which no row of the tree is missing. r is 16·cell_from to begin with. */
-static inline int ifl_cells_next(const ifl_step *s, int seq, int *r) {
-  *r += IFL_CELL_ROWS;
-  return *r <= s->past[seq] + (ifl_cells_tree(s, seq) ? 0 : s->first[seq + 1] - s->first[seq] - 1);
-}
-
-/* Writes the rows of a sequence, and the rows before each cell that is kept, for columns lo … hi−1. */
+/* Writes the rows of a sequence, and the rows before each cell after the first that is kept, for columns lo … hi−1. In a tree,
+ * those before a cell within it depend on the path, and are written when it is accepted. */
 static void ifl_conv_keep(const ifl_conv *a, int seq, int lo, int hi) {
   const ifl_step *s = a->cells.step;
   const int past = s->past[seq], n = s->first[seq + 1] - s->first[seq];
   const size_t bytes = (size_t)(hi - lo) * 4;
-  for (int r = s->cell_from[seq] * IFL_CELL_ROWS; ifl_cells_next(s, seq, &r);) {
+  const int last = ifl_tree(s, seq) ? past : past + n - 1;
+  for (int r = (s->cell_from[seq] + 1) * IFL_CELL_ROWS; r <= last; r += IFL_CELL_ROWS) {
     const int32_t id = ifl_cell_of(s, seq, r);
     if (id < 0) continue;
     for (int j = 1; j < a->taps; j++) {
@@ -107,7 +99,7 @@ static __attribute__((unused)) void ifl_run_conv(const ifl_conv *a) {
   int lo, hi;
   ifl_cells_share(&a->cells, a->cols, &lo, &hi);
   for (int q = 0; q < s->seqs && lo < hi; q++) {
-    const int tree = ifl_cells_tree(s, q);
+    const int tree = ifl_tree(s, q);
     if (s->first[q + 1] == s->first[q]) continue;
     for (int t = s->first[q]; t < s->first[q + 1]; t++) {
       const float *x[16];
@@ -126,7 +118,8 @@ static __attribute__((unused)) void ifl_run_conv(const ifl_conv *a) {
   }
 }
 
-/* RG-LRU: out = h = exp(log_a)·h + √(1 − exp(2·log_a))·x, and h = x at a sequence's first row. start and rows: h. */
+/* RG-LRU: out = h = exp(log_a)·h + √(1 − exp(2·log_a))·x, and h = x at a sequence's first row. rows: h; there is no start, because a
+ * cell with the row before is always at hand. */
 typedef struct {
   ifl_cells cells;
   const float *x; int64_t ldx;
@@ -134,15 +127,6 @@ typedef struct {
   float *out; int64_t ldo;
   int cols;
 } ifl_lru;
-
-/* h of row r of a sequence without a tree, which an earlier step or this one computed; NULL: zero, before the first row. */
-static inline const float *ifl_lru_line(const ifl_lru *a, int seq, int r) {
-  const ifl_step *s = a->cells.step;
-  if (r < 0) return NULL;
-  if (r >= s->past[seq]) return a->out + (s->first[seq] + r - s->past[seq]) * a->ldo;
-  if (r < s->cell_from[seq] * IFL_CELL_ROWS) return ifl_cell_start(&a->cells, s->cell[s->cell_at[seq]]);
-  return ifl_cell_row(&a->cells, ifl_cell_of(s, seq, r), r);
-}
 
 /* 1 − exp(2x) for x ≤ 0, without cancellation near 0. */
 IFL_INLINE ifl_v16 ifl_lru_rest(ifl_v16 x) {
@@ -156,10 +140,11 @@ static __attribute__((unused)) void ifl_run_lru(const ifl_lru *a) {
   int lo, hi;
   ifl_cells_share(&a->cells, a->cols, &lo, &hi);
   for (int q = 0; q < s->seqs && lo < hi; q++) {
-    const int tree = ifl_cells_tree(s, q), past = s->past[q], first = s->first[q];
+    const int tree = ifl_tree(s, q), past = s->past[q], first = s->first[q];
+    const float *held = past > 0 ? ifl_cell_row(&a->cells, ifl_cell_of(s, q, past - 1), past - 1) : NULL; /* h of the last row of earlier steps */
     for (int t = first; t < s->first[q + 1]; t++) {
       const int parent = tree ? ifl_cells_parent(s, q, t) : t > first ? t - 1 : -1, r = past + t - first;
-      const float *before = parent >= 0 ? a->out + parent * a->ldo : ifl_lru_line(a, q, past - 1);
+      const float *before = parent >= 0 ? a->out + parent * a->ldo : held;
       const int32_t id = ifl_cell_of(s, q, r);
       for (int d = lo; d < hi; d += 16) {
         const int n = hi - d < 16 ? hi - d : 16;
@@ -169,10 +154,6 @@ static __attribute__((unused)) void ifl_run_lru(const ifl_lru *a) {
         ifl_store_n(a->out + t * a->ldo + d, h, n);
         if (id >= 0) ifl_store_n(ifl_cell_row(&a->cells, id, r) + d, h, n);
       }
-    }
-    for (int r = s->cell_from[q] * IFL_CELL_ROWS; ifl_cells_next(s, q, &r);) {
-      const int32_t id = ifl_cell_of(s, q, r);
-      if (id >= 0) memcpy(ifl_cell_start(&a->cells, id) + lo, ifl_lru_line(a, q, r - 1) + lo, (size_t)(hi - lo) * 4);
     }
   }
 }

@@ -3,13 +3,11 @@
  * Elements are f32, f16 or bf16, rounded to nearest even; f16 saturates at ±65504 and keeps NaN. With q8_b32t2 they are
  * one byte and followed by the scales: see ifl_kv_put_q8_b32t2. */
 #pragma once
-#include "ifl_step.h"
+#include "ifl_kernel.h"
 #include "ifl_vec.h"
 #include <string.h>
 
 #define IFL_PAGE_ROWS 64
-
-static inline int ifl_round16(int n) { return (n + 15) & ~15; }
 
 /* Bytes of a page; a multiple of 64 for 4-byte and 2-byte elements. */
 static inline int64_t ifl_kv_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes) {

@@ -91,7 +91,7 @@ static int ifl_check_cells(const ifl_ctx *c, const ifl_step *s, int q, int32_t l
   if (!s->cell_at || s->cell_at[q] < 0 || s->cell_at[q + 1] < s->cell_at[q] || s->cell_from[q] < 0 || s->cell_from[q] > last / IFL_CELL_ROWS) return 0;
   if (s->cell_from[q] > 0 && s->cell_from[q] * (int64_t)IFL_CELL_ROWS >= s->past[q]) return 0;
   if (last / IFL_CELL_ROWS - s->cell_from[q] >= s->cell_at[q + 1] - s->cell_at[q]) return 0;
-  const int tree = s->mask && s->mask[(int64_t)s->first[q] * s->mask_words] & 1;
+  const int tree = ifl_tree(s, q);
   for (int i = s->cell_at[q]; i < s->cell_at[q + 1]; i++) {
     const int64_t row = (int64_t)IFL_CELL_ROWS * (s->cell_from[q] + i - s->cell_at[q]);
     if (s->cell[i] < -1 || s->cell[i] >= c->cells || (s->cell[i] < 0 && (tree || row < s->past[q]))) return 0;

@@ -33,19 +33,18 @@ typedef struct {
 } ifl_recurrence;
 
 enum { IFL_CR = IFL_CELL_ROWS };
-static inline int ifl_up16(int n) { return (n + 15) & ~15; }
 
 /* Offsets in a row of a cell, in floats. */
-static inline int64_t ifl_recurrence_u(const ifl_recurrence *a) { return (int64_t)a->key_heads * ifl_up16(a->dim); }
-static inline int64_t ifl_recurrence_decay(const ifl_recurrence *a) { return ifl_recurrence_u(a) + (int64_t)a->heads * ifl_up16(a->vdim); }
+static inline int64_t ifl_recurrence_u(const ifl_recurrence *a) { return (int64_t)a->key_heads * ifl_round16(a->dim); }
+static inline int64_t ifl_recurrence_decay(const ifl_recurrence *a) { return ifl_recurrence_u(a) + (int64_t)a->heads * ifl_round16(a->vdim); }
 static inline int64_t ifl_recurrence_b(const ifl_recurrence *a) {
-  return ifl_recurrence_decay(a) + (a->decays == IFL_DECAY_CHANNEL ? (int64_t)a->heads * ifl_up16(a->dim) : a->decays == IFL_DECAY_HEAD ? ifl_up16(a->heads) : 0);
+  return ifl_recurrence_decay(a) + (a->decays == IFL_DECAY_CHANNEL ? (int64_t)a->heads * ifl_round16(a->dim) : a->decays == IFL_DECAY_HEAD ? ifl_round16(a->heads) : 0);
 }
-static inline int64_t ifl_recurrence_w(const ifl_recurrence *a) { return ifl_recurrence_b(a) + (int64_t)a->heads * ifl_up16(a->dim); }
+static inline int64_t ifl_recurrence_w(const ifl_recurrence *a) { return ifl_recurrence_b(a) + (int64_t)a->heads * ifl_round16(a->dim); }
 
 /* Floats of scratch per thread. */
 static inline int64_t ifl_recurrence_floats(int dim, int vdim) {
-  const int64_t d = ifl_up16(dim), v = ifl_up16(vdim);
+  const int64_t d = ifl_round16(dim), v = ifl_round16(vdim);
   return 2 * d * v + IFL_CR * (7 * d + 4 * v) + 4 * d + 4 * IFL_CR * IFL_CR;
 }
 
@@ -74,7 +73,7 @@ static inline float *ifl_rc_take(float **p, int64_t n) {
 }
 
 static inline void ifl_rc_open(ifl_rc *x, const ifl_recurrence *a) {
-  const int64_t d = ifl_up16(a->dim), v = ifl_up16(a->vdim);
+  const int64_t d = ifl_round16(a->dim), v = ifl_round16(a->vdim);
   float *p = a->scratch;
   x->a = a;
   x->state = ifl_rc_take(&p, d * v), x->branch = ifl_rc_take(&p, d * v);
@@ -101,7 +100,7 @@ static inline float ifl_rc_dot(const float *a, const float *b, int dim) {
 /* Row i of the cell is in a cell in memory. */
 static inline void ifl_rc_from_cell(ifl_rc *x, int i, float *row) {
   const ifl_recurrence *a = x->a;
-  const int64_t d = ifl_up16(a->dim), v = ifl_up16(a->vdim), at = x->head * v + 16 * x->tile;
+  const int64_t d = ifl_round16(a->dim), v = ifl_round16(a->vdim), at = x->head * v + 16 * x->tile;
   x->token[i] = -1;
   x->k[i] = row + x->head / (a->heads / a->key_heads) * d;
   x->u[i] = row + ifl_recurrence_u(a) + at;
@@ -113,7 +112,7 @@ static inline void ifl_rc_from_cell(ifl_rc *x, int i, float *row) {
 /* Row i of the cell is token t of this step; row: its place in a cell, or NULL. */
 static inline void ifl_rc_from_token(ifl_rc *x, int i, int t, float *row) {
   const ifl_recurrence *a = x->a;
-  const int64_t d = ifl_up16(a->dim);
+  const int64_t d = ifl_round16(a->dim);
   const int h = x->head, group = a->heads / a->key_heads;
   if (row) ifl_rc_from_cell(x, i, row);
   else x->u[i] = x->rows_u + i * 16 * x->tiles, x->w[i] = x->rows_w + i * 16 * x->tiles;
@@ -154,7 +153,7 @@ static inline void ifl_rc_factors(const ifl_rc *x, int i, float *factor, float *
 /* The coefficients of row i: qd, rd, and those of the rows up to it. */
 static inline void ifl_rc_row(ifl_rc *x, int i, const float *q, const float *r) {
   const ifl_recurrence *a = x->a;
-  const int dim = ifl_up16(a->dim), vectors = a->delta == IFL_DELTA_VECTORS;
+  const int dim = ifl_round16(a->dim), vectors = a->delta == IFL_DELTA_VECTORS;
   float *qd = x->qd + (int64_t)i * dim, *rd = x->rd + (int64_t)i * dim;
   float *qk = x->qk + 16 * i, *qb = x->qb + 16 * i, *rk = x->rk + 16 * i, *rb = x->rb + 16 * i;
   qk[i] = ifl_rc_dot(q, x->k[i], dim);
@@ -307,7 +306,7 @@ static inline void ifl_rc_finish(const ifl_rc *x, int i, float *y, float *p) {
 /* Computes rows lo … hi−1 of the cell, all of this step. S₀ is s, or zero if that is NULL. */
 static void ifl_rc_rows(ifl_rc *x, int lo, int hi, const float *s) {
   const ifl_recurrence *a = x->a;
-  const int64_t d = ifl_up16(a->dim), cols = 16 * x->tiles;
+  const int64_t d = ifl_round16(a->dim), cols = 16 * x->tiles;
   const int reads = a->delta != IFL_DELTA_NONE, group = a->heads / a->key_heads;
   const float *in[2 * IFL_CR];
   float *out[2 * IFL_CR];
@@ -330,7 +329,7 @@ static void ifl_rc_rows(ifl_rc *x, int lo, int hi, const float *s) {
 
 /* S of the next cell from the 16 rows of this one: to = s·E + Σ_j coef[j]·u_j. to may be s. */
 static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float *s, float *to) {
-  const int dim = x->a->dim, d16 = ifl_up16(dim), vectors = x->a->delta == IFL_DELTA_VECTORS;
+  const int dim = x->a->dim, d16 = ifl_round16(dim), vectors = x->a->delta == IFL_DELTA_VECTORS;
   for (int t = 0; t < x->tiles; t++) {
     for (int p = 0; p < 16; p += IFL_LANES) {
       ifl_lanes u[IFL_CR];
@@ -360,7 +359,7 @@ static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float 
 
 static void ifl_rc_advance(ifl_rc *x, const float *s, float *to) {
   const ifl_recurrence *a = x->a;
-  const int vectors = a->delta == IFL_DELTA_VECTORS, d16 = ifl_up16(a->dim);
+  const int vectors = a->delta == IFL_DELTA_VECTORS, d16 = ifl_round16(a->dim);
   float factor[IFL_CR], all = 1;
   for (int j = 0; j < IFL_CR; j++) factor[j] = 1;
   if (a->decays == IFL_DECAY_FIXED || a->decays == IFL_DECAY_HEAD) ifl_rc_factors(x, IFL_CR - 1, factor, &all);
@@ -406,13 +405,13 @@ static void ifl_rc_tree(ifl_rc *x, int have, const float *s) {
 /* The matrix before a cell, from this unit's first tile on. */
 static inline float *ifl_rc_start(const ifl_rc *x, int32_t id) {
   const ifl_recurrence *a = x->a;
-  return ifl_cell_start(&a->cells, id) + ((int64_t)x->head * (ifl_up16(a->vdim) / 16) + x->tile) * a->dim * 16;
+  return ifl_cell_start(&a->cells, id) + ((int64_t)x->head * (ifl_round16(a->vdim) / 16) + x->tile) * a->dim * 16;
 }
 
 static void ifl_rc_unit(ifl_rc *x) {
   const ifl_recurrence *a = x->a;
   const ifl_step *s = a->cells.step;
-  const int past = s->past[x->seq], first = s->first[x->seq], tree = ifl_cells_tree(s, x->seq);
+  const int past = s->past[x->seq], first = s->first[x->seq], tree = ifl_tree(s, x->seq);
   const int end = tree ? past : past + s->first[x->seq + 1] - first, last = tree ? past / IFL_CR : (end - 1) / IFL_CR;
   const int32_t *cell = s->cell + s->cell_at[x->seq];
   int c = s->cell_from[x->seq];
@@ -439,7 +438,7 @@ static void ifl_rc_unit(ifl_rc *x) {
 /* Divides heads, and if there are few, their columns among the threads: a unit belongs to the thread with the middle of its work. */
 static __attribute__((unused)) void ifl_run_recurrence(const ifl_recurrence *a) {
   const ifl_step *s = a->cells.step;
-  const int tiles = ifl_up16(a->vdim) / 16;
+  const int tiles = ifl_round16(a->vdim) / 16;
   int64_t total = 0, units = 0, done = 0;
   for (int q = 0; q < s->seqs; q++) {
     const int n = s->first[q + 1] - s->first[q];

@@ -27,7 +27,7 @@ typedef struct {
   float *h; /* [states][16] */
 } ifl_scan_unit;
 
-static inline int64_t ifl_scan_wide(const ifl_scan *a) { return (a->channels + 15) / 16 * 16; }
+static inline int64_t ifl_scan_wide(const ifl_scan *a) { return ifl_round16(a->channels); }
 static inline float *ifl_scan_before(const ifl_scan_unit *u, int32_t id) { return ifl_cell_start(&u->a->cells, id) + u->d / 16 * (32 * (int64_t)u->a->states + 16); }
 static inline float *ifl_scan_after(const ifl_scan_unit *u, int32_t id) { return ifl_scan_before(u, id) + 16 * (int64_t)u->a->states; }
 static inline int32_t *ifl_scan_count(const ifl_scan_unit *u, int32_t id) { return (int32_t *)(void *)(ifl_scan_after(u, id) + 16 * (int64_t)u->a->states); }
@@ -107,7 +107,7 @@ static __attribute__((unused)) void ifl_run_scan(const ifl_scan *a) {
       const ifl_scan_unit u = {a, q, d, hi - d < 16 ? hi - d : 16, a->scratch};
       ifl_scan_resume(&u);
       ifl_scan_begin(&u, past);
-      if (ifl_cells_tree(s, q)) {
+      if (ifl_tree(s, q)) {
         ifl_scan_tree(&u);
         continue;
       }

@@ -35,10 +35,7 @@ IFL_DEVICE int ifl_attn_seq_rows(const ifl_step *s, int seq) {
 }
 
 /* The positions first…end−1 are in a token's window; `rows` is the sequence's number of rows. */
-IFL_DEVICE bool ifl_attn_tree(const ifl_step *s, int seq) { /* in a tree, a sequence's first token in the step sees itself */
-  return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1;
-}
-IFL_DEVICE int ifl_attn_own(const ifl_step *s, int t) { return ifl_attn_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t]; }
+IFL_DEVICE int ifl_attn_own(const ifl_step *s, int t) { return ifl_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t]; }
 IFL_DEVICE int ifl_attn_first_row(const ifl_attention &a, int t) {
   const int first = ifl_attn_own(a.step, t) - a.window + (a.causal ? 1 : 0);
   return a.window > 0 && first > 0 ? first : 0;
@@ -58,7 +55,7 @@ struct ifl_attn_view {
 IFL_DEVICE ifl_attn_view ifl_attn_view_of(const ifl_attention &a, int t) {
   ifl_attn_view v;
   v.seq = a.step->seq[t];
-  v.tree = ifl_attn_tree(a.step, v.seq);
+  v.tree = ifl_tree(a.step, v.seq);
   v.own = ifl_attn_own(a.step, t);
   v.rows = ifl_attn_seq_rows(a.step, v.seq);
   v.past = a.step->past[v.seq];

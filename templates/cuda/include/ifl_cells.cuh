@@ -21,11 +21,6 @@ IFL_DEVICE float *ifl_cell_row(const ifl_cells &c, int id, int r) {
   return ifl_cell_start(c, id) + c.start + r % IFL_CELL_ROWS * c.row;
 }
 
-/* Reports whether the tokens of a sequence form a draft tree. */
-IFL_DEVICE bool ifl_cells_tree(const ifl_step *s, int seq) {
-  return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1;
-}
-
 /* Reports whether token t of a tree sees the sequence's i-th token of the step. */
 IFL_DEVICE bool ifl_cells_sees(const ifl_step *s, int t, int i) {
   return s->mask[(int64_t)t * s->mask_words + i / 64] >> (i % 64) & 1;
@@ -97,7 +92,7 @@ template <int TAPS> IFL_DEVICE void ifl_run_conv(const ifl_conv &a) {
   const int t = blockIdx.y, seq = s->seq[t], d = blockIdx.x * blockDim.x + threadIdx.x;
   if (d >= a.cols)
     return;
-  const bool tree = ifl_cells_tree(s, seq);
+  const bool tree = ifl_tree(s, seq);
   float x[TAPS];
 #pragma unroll
   for (int j = 0; j < TAPS; j++) {
@@ -124,7 +119,7 @@ template <int TAPS> IFL_DEVICE void ifl_run_conv(const ifl_conv &a) {
     ifl_conv_start<TAPS>(a, seq, r, d);
 }
 
-/* RG-LRU: out = h = exp(log_a)·h + √(1 − exp(2·log_a))·x, and h = x at a sequence's first row. start and rows: h. */
+/* RG-LRU: out = h = exp(log_a)·h + √(1 − exp(2·log_a))·x, and h = x at a sequence's first row. rows: h; there is no start. */
 struct ifl_lru {
   ifl_cells cells;
   const float *x;
@@ -140,12 +135,10 @@ IFL_DEVICE float ifl_lru_next(float before, float x, float log) {
   return fmaf(expf(log), before, sqrtf(-expm1f(log + log)) * x);
 }
 
-/* Stores h of row r in cell `id`, and as the start of cell `next`; each if it is kept. */
-IFL_DEVICE void ifl_lru_keep(const ifl_lru &a, int id, int next, int r, int d, float h) {
+/* Stores h of row r in cell `id`, if it is kept. */
+IFL_DEVICE void ifl_lru_keep(const ifl_lru &a, int id, int r, int d, float h) {
   if (id >= 0)
     ifl_cell_row(a.cells, id, r)[d] = h;
-  if (next >= 0)
-    ifl_cell_start(a.cells, next)[d] = h;
 }
 
 /* One thread: a column of a sequence. Grid (columns, sequences). */
@@ -156,23 +149,17 @@ IFL_DEVICE void ifl_run_lru(const ifl_lru &a) {
   if (d >= a.cols || first == end)
     return;
   const int32_t *list = ifl_cells_of(s, seq);
-  for (int r = (s->cell_from[seq] + 1) * IFL_CELL_ROWS; r <= past; r += IFL_CELL_ROWS) { /* row r − 1 may come from a tree */
-    const int id = list[r / IFL_CELL_ROWS];
-    if (id >= 0)
-      ifl_cell_start(a.cells, id)[d] = ifl_cell_row(a.cells, list[r / IFL_CELL_ROWS - 1], r - 1)[d];
-  }
   float h = past > 0 ? ifl_cell_row(a.cells, list[(past - 1) / IFL_CELL_ROWS], past - 1)[d] : 0.0f;
-  if (ifl_cells_tree(s, seq)) {
+  if (ifl_tree(s, seq)) {
     for (int t = first; t < end; t++) {
       const int parent = ifl_cells_parent(s, seq, t);
       const float x = a.x[t * a.ldx + d], before = parent >= 0 ? a.out[parent * a.ldo + d] : h;
       const float y = parent < 0 && past == 0 ? x : ifl_lru_next(before, x, a.log_a[t * a.lda + d]);
       a.out[t * a.ldo + d] = y;
-      ifl_lru_keep(a, list[(past + t - first) / IFL_CELL_ROWS], -1, past + t - first, d, y);
+      ifl_lru_keep(a, list[(past + t - first) / IFL_CELL_ROWS], past + t - first, d, y);
     }
     return;
   }
-  int id = list[past / IFL_CELL_ROWS];
   constexpr int AHEAD = 8; /* tokens whose inputs are in flight together */
   for (int from = first; from < end; from += AHEAD) {
     float x[AHEAD], log[AHEAD];
@@ -188,10 +175,7 @@ IFL_DEVICE void ifl_run_lru(const ifl_lru &a) {
         break;
       h = r == 0 ? x[i] : ifl_lru_next(h, x[i], log[i]);
       a.out[t * a.ldo + d] = h;
-      const bool last = t + 1 < end && (r + 1) % IFL_CELL_ROWS == 0; /* of its cell, and more follow */
-      const int next = last ? list[(r + 1) / IFL_CELL_ROWS] : -1;
-      ifl_lru_keep(a, id, next, r, d, h);
-      id = last ? next : id;
+      ifl_lru_keep(a, list[r / IFL_CELL_ROWS], r, d, h);
     }
   }
 }

@@ -156,6 +156,11 @@ IFL_DEVICE int ifl_max_int(int a, int b) { return a > b ? a : b; }
 IFL_DEVICE int64_t ifl_round64(int64_t n) { return (n + 63) & ~(int64_t)63; }
 IFL_DEVICE int ifl_round16(int n) { return (n + 15) & ~15; }
 
+/* Reports whether the tokens of a sequence in a step form a speculation tree: then its first token sees itself. */
+IFL_DEVICE bool ifl_tree(const ifl_step *s, int seq) {
+  return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1;
+}
+
 IFL_DEVICE float ifl_half_bits(uint16_t h) {
   __half x;
   *reinterpret_cast<uint16_t *>(&x) = h;

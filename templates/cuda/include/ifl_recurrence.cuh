@@ -373,7 +373,7 @@ template <int HEADS, int KEY_HEADS, int DIM, int VDIM, int DECAYS, int DELTA, in
     const int count = s->first[seq + 1] - first;
     if (count == 0)
       return;
-    const bool branches = ifl_cells_tree(s, seq);
+    const bool branches = ifl_tree(s, seq);
     const int end = branches ? past : past + count, last = branches ? past / ROWS : (end - 1) / ROWS;
     int c = s->cell_from[seq], start = c > 0 ? list[c] : -1;
     load(start);

@@ -204,7 +204,7 @@ template <int STATES> struct ifl_scanner {
 #pragma unroll
     for (int j = 0; j < OWN; j++)
       log_a[j] = has(j) ? a.a[d / 16 * (16 * (int64_t)STATES) + 16 * state(j) + d % 16] : 0.0f;
-    const bool branches = ifl_cells_tree(s, seq);
+    const bool branches = ifl_tree(s, seq);
     const int until = branches ? past : past + end - first;
     for (int r = resume(); r < until;) {
       const int hi = ifl_min_int((r / ROWS + 1) * ROWS, until);

@@ -75,7 +75,7 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
 
   /* Loads the query rows, times the factor of scores, and the range that each sees. Rows beyond the last repeat it. */
   __device__ __forceinline__ void open() {
-    tree = ifl_attn_tree(a.step, seq);
+    tree = ifl_tree(a.step, seq);
     rows = ifl_attn_seq_rows(a.step, seq), past = a.step->past[seq];
     for (int r = threadIdx.x; r < QT; r += S::THREADS) {
       const int t = first + (row + ifl_min_int(r, n - 1)) / GROUP;
