@@ -99,10 +99,10 @@ func (e *emitter) describe() {
 	m := &e.out.Manifest
 	m.Weights, m.Params, e.out.Pack = e.layout.Packed, e.layout.Params, e.layout.Pack
 	for _, s := range e.layout.States {
-		m.States = append(m.States, manifest.State{Name: s.Name, Count: s.Count, PageRows: layout.PageRows, PageBytes: s.Page, Type: s.Elem.String()})
+		m.States = append(m.States, manifest.State{Name: s.Name, Count: s.Count, PageRows: layout.PageRows, PageBytes: s.Each, Type: s.Elem.String()})
 	}
 	for _, f := range e.layout.Fixed {
-		m.States = append(m.States, manifest.State{Name: f.Name, Count: f.Count, CellBytes: f.Cell, Type: "f32"})
+		m.States = append(m.States, manifest.State{Name: f.Name, Count: f.Count, CellBytes: f.Each, Type: "f32"})
 	}
 	for _, g := range e.layout.Graphs {
 		m.Graphs = append(m.Graphs, manifest.Graph{Name: g.Name, Outputs: g.Outputs, At: g.At, Reads: g.Reads})

@@ -14,10 +14,9 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 	if err != nil {
 		return err
 	}
-	call := map[string]string{"short_conv": "conv", "token_shift": "conv", "rg_lru": "lru", "selective_scan": "scan", "linear_recurrence": "recurrence"}[work.Op.Def.Name]
 	w := e.w
-	w.P("const ifl_%s a = {", call)
-	w.P(".cells = {.step = s, .tid = tid, .threads = c->threads, .base = (float *)%s, .start = %d, .row = %d},", f.Cells, work.State.Start, work.State.Row)
+	w.P("const ifl_%s a = {", f.Type)
+	w.P(".cells = {.step = s, .tid = tid, .threads = c->threads, %s},", f.Cells)
 	for _, line := range f.Fields {
 		w.P("%s", line)
 	}
@@ -26,7 +25,7 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 		e.need.cells = max(e.need.cells, n)
 	}
 	w.P("};")
-	w.P("ifl_run_%s(&a);", call)
+	w.P("ifl_run_%s(&a);", f.Type)
 	return nil
 }
 

@@ -12,16 +12,23 @@ import (
 // RecurrentFields are the C expressions of the arguments of an op on a fixed-size state
 // on every target.
 type RecurrentFields struct {
-	Cells  string   // address of the element's first cell
-	Fields []string // initializers of the op's struct, without cells
+	Type   string   // of the op's struct, and the name of its function, after ifl_ and ifl_run_
+	Cells  string   // initializers of its cells: the element's first cell, and the floats of a cell
+	Fields []string // its other initializers
 }
+
+// recurrentTypes are the types of the ops' structs.
+var recurrentTypes = map[*ir.OpDef]string{ops.ShortConv: "conv", ops.TokenShift: "conv", ops.RGLRU: "lru", ops.SelectiveScan: "scan", ops.LinearRecurrence: "recurrence"}
 
 // Recurrent writes the tables of an op on a fixed-size state and returns the C
 // expressions of its arguments.
 func (s *Symbols) Recurrent(w *Writer, r *layout.Region, work *layout.Recurrent) (f RecurrentFields, err error) {
-	if f.Cells, err = s.Cells(work.Op.Args[0], r.Loop); err != nil {
+	cells, err := s.Cells(work.Op.Args[0], r.Loop)
+	if err != nil {
 		return f, err
 	}
+	f.Type = recurrentTypes[work.Op.Def]
+	f.Cells = fmt.Sprintf(".base = (float *)%s, .start = %d, .row = %d", cells, work.State.Start, work.State.Row)
 	x := &recurrentText{Symbols: s, w: w, region: r, work: work}
 	switch work.Op.Def {
 	case ops.ShortConv, ops.TokenShift:
@@ -43,21 +50,6 @@ func (s *Symbols) Recurrent(w *Writer, r *layout.Region, work *layout.Recurrent)
 	x.add(".out = %s, .ldo = %d", s.Rows(work.Out), work.Out.Pitch)
 	f.Fields = x.fields
 	return f, x.err
-}
-
-// Cells returns the address of the first cell of the state element that an argument
-// names.
-func (s *Symbols) Cells(a ir.Arg, in *layout.Loop) (string, error) {
-	st := s.Layout.FixedState(a.Value)
-	i, array, err := st.Index(a, in)
-	if err != nil {
-		return "", err
-	}
-	at := Plus(wide(st.At), layer(array, st.Lo, st.Cell))
-	if strings.Contains(at, " ") {
-		at = "(" + at + ")"
-	}
-	return s.element(st.Symbol, "("+s.Backend.Cells(at)+")", array, i), nil
 }
 
 // A recurrentText collects the initializers of an op's struct.
@@ -95,22 +87,20 @@ func (x *recurrentText) weight(name string, index int) {
 
 func (x *recurrentText) conv() {
 	op := x.work.Op
-	taps := 2
 	x.value("x", "ldx", 1)
 	if op.Def == ops.ShortConv {
-		taps = op.Args[0].State.Fields[0].Shape[0] + 1
 		x.weight("w", 2)
 		x.add(".ldw = %d", layout.Round16(x.work.Out.Cols))
 		if len(op.Args) > 3 {
 			x.weight("bias", 3)
 		}
 	}
-	x.add(".cols = %d, .taps = %d, .silu = %d", x.work.Out.Cols, taps, Bit(x.work.Silu))
+	x.add(".cols = %d, .taps = %d, .silu = %d", x.work.Out.Cols, x.work.Taps, Bit(x.work.Silu))
 }
 
 func (x *recurrentText) linear() {
 	op := x.work.Op
-	s := ops.RecurrenceShapeOf(op)
+	s := x.work.Shape
 	x.value("q", "ldq", 1)
 	x.value("k", "ldk", 2)
 	x.value("v", "ldv", 3)
@@ -121,15 +111,11 @@ func (x *recurrentText) linear() {
 	x.weight("skip", s.Skip)
 	if slopes := op.Floats("slopes"); len(slopes) > 0 {
 		x.add(".slopes = %s", x.w.Table("float", "slopes", Floats(slopes)))
-		scale := op.Attrs
-		v, ok := scale.Get("slope_scale")
-		list, perLayer := v.([]float64)
-		switch {
-		case ok && perLayer && x.region.Loop != nil:
-			x.add(".slope_scale = %s[%s]", x.w.Table("float", "slope_scale", Floats(list)), Iteration(x.region.Loop))
-		default:
-			x.add(".slope_scale = %s", Float(op.Float("slope_scale")))
+		scale, err := number(x.w, x.region.Loop, op, "slope_scale")
+		if err != nil {
+			x.err = err
 		}
+		x.add(".slope_scale = %s", scale)
 	}
 	x.add(".heads = %d, .key_heads = %d, .dim = %d, .vdim = %d", s.Heads, s.KeyHeads, s.KeyDim, s.ValueDim)
 	x.add(".decays = IFL_DECAY_%s, .delta = IFL_DELTA_%s", strings.ToUpper(op.Word("decay")), strings.ToUpper(op.Word("delta")))

@@ -170,9 +170,11 @@ func (r *Rows) expr(op *ir.Op, body *[]string) (string, error) {
 	return e, nil
 }
 
+func (r *Rows) number(op *ir.Op, name string) (string, error) { return number(r.w, r.loop, op, name) }
+
 // number returns an attribute as a C literal, or as an element of a table with one
 // number per iteration of the loop.
-func (r *Rows) number(op *ir.Op, name string) (string, error) {
+func number(w *Writer, in *layout.Loop, op *ir.Op, name string) (string, error) {
 	v, ok := op.Attrs.Get(name)
 	if !ok {
 		return Float(op.Float(name)), nil
@@ -183,16 +185,13 @@ func (r *Rows) number(op *ir.Op, name string) (string, error) {
 	case int:
 		return Float(float64(v)), nil
 	case []float64:
-		if r.loop != nil {
-			table := r.w.Table("float", layout.CName(op.Results[0].Name)+"_"+name, Floats(v))
-			return table + "[" + r.Iteration() + "]", nil
+		if in != nil {
+			table := w.Table("float", layout.CName(op.Results[0].Name)+"_"+name, Floats(v))
+			return table + "[" + Iteration(in) + "]", nil
 		}
 	}
 	return "", fmt.Errorf("%s: attribute %s is not a number here", layout.Position(op), name)
 }
-
-// Iteration returns the C expression of the loop's iteration, from 0.
-func (r *Rows) Iteration() string { return Iteration(r.loop) }
 
 // Iteration returns the C expression of a loop's iteration, from 0.
 func Iteration(in *layout.Loop) string {

@@ -57,16 +57,26 @@ func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 // State returns the address of the first page of the state element that an
 // argument reads.
 func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
-	st := s.Layout.State(a.Value)
-	i, array, err := st.Index(a, in)
+	return s.elements(&s.Layout.State(a.Value).Elements, s.Backend.State, a, in)
+}
+
+// Cells returns the address of the first cell of the state element that an argument
+// names.
+func (s *Symbols) Cells(a ir.Arg, in *layout.Loop) (string, error) {
+	return s.elements(&s.Layout.FixedState(a.Value).Elements, s.Backend.Cells, a, in)
+}
+
+// elements returns the address of a state's element; base returns that of an offset.
+func (s *Symbols) elements(e *layout.Elements, base func(offset string) string, a ir.Arg, in *layout.Loop) (string, error) {
+	i, array, err := e.Index(a, in)
 	if err != nil {
 		return "", err
 	}
-	at := Plus(wide(st.At), layer(array, st.Lo, st.Page))
+	at := Plus(wide(e.At), layer(array, e.Lo, e.Each))
 	if strings.Contains(at, " ") {
 		at = "(" + at + ")"
 	}
-	return s.element(st.Symbol, "("+s.Backend.State(at)+")", array, i), nil
+	return s.element(e.Symbol, "("+base(at)+")", array, i), nil
 }
 
 // A StateSize is the macro name of a size of a state.
@@ -84,7 +94,7 @@ const (
 func (s *Symbols) Size(st *layout.State, size StateSize) string {
 	name := string(size) + strings.TrimPrefix(st.Symbol, "STATE")
 	s.defined[name] = map[StateSize]string{
-		PageBytes: Wide(st.Page), KVHeads: strconv.Itoa(st.KVHeads), KeyDim: strconv.Itoa(st.Dim), ValueDim: strconv.Itoa(st.VDim),
+		PageBytes: Wide(st.Each), KVHeads: strconv.Itoa(st.KVHeads), KeyDim: strconv.Itoa(st.Dim), ValueDim: strconv.Itoa(st.VDim),
 	}[size]
 	return name
 }

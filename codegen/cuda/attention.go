@@ -74,7 +74,7 @@ func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attent
 	}
 	w.P("const ifl_attention a = {")
 	w.P("%s, %s, %d, %s, %d,", f.Step, u.names.Rows(a.Q), a.Q.Pitch, u.names.Rows(a.Out), a.Out.Pitch)
-	w.P("%s, %d, %s, %s, %s, %d,", f.State, a.State.Page, f.Scale, ctext.Float(a.Softcap), f.Window, ctext.Bit(a.Causal))
+	w.P("%s, %d, %s, %s, %s, %d,", f.State, a.State.Each, f.Scale, ctext.Float(a.Softcap), f.Window, ctext.Bit(a.Causal))
 	w.P("%s, %s, %s, c->attention,", f.Alibi, f.Sinks, rel)
 	w.P("};")
 	return nil
@@ -91,7 +91,7 @@ func (e *emitter) moves() error {
 			return fmt.Errorf("state %s: the cuda target does not support a KV cache of type %s", st.Name, st.Elem)
 		}
 		k, err := u.kernel("move", u.name+"_"+layout.CName(st.Name), 128, 0, map[string]any{
-			"Doc": "state " + st.Name, "At": st.At, "Page": st.Page, "Type": st.Elem, "KVHeads": st.KVHeads, "Dim": st.Dim, "VDim": st.VDim})
+			"Doc": "state " + st.Name, "At": st.At, "Page": st.Each, "Type": st.Elem, "KVHeads": st.KVHeads, "Dim": st.Dim, "VDim": st.VDim})
 		if err != nil {
 			return err
 		}

@@ -21,14 +21,13 @@ const (
 // recurrent emits an op on a fixed-size state.
 func (e *emitter) recurrent(s *schedule, r *layout.Region, work *layout.Recurrent) error {
 	u := e.unit(r.Function())
-	types := map[string]string{"short_conv": "conv", "token_shift": "conv", "rg_lru": "lru", "selective_scan": "scan", "linear_recurrence": "recurrence"}
 	body, err := written(1, func(w *ctext.Writer) error {
 		f, err := u.names.Recurrent(w, r, work)
 		if err != nil {
 			return err
 		}
-		w.P("const ifl_%s a = {", types[work.Op.Def.Name])
-		w.P(".cells = {.step = s, .base = (float *)%s, .start = %d, .row = %d},", f.Cells, work.State.Start, work.State.Row)
+		w.P("const ifl_%s a = {", f.Type)
+		w.P(".cells = {.step = s, %s},", f.Cells)
 		for _, line := range f.Fields {
 			w.P("%s", line)
 		}
@@ -59,10 +58,7 @@ func (e *emitter) recurrent(s *schedule, r *layout.Region, work *layout.Recurren
 // shortConv emits short_conv and token_shift; one thread per column of a token.
 func (u *unit) shortConv(s *schedule, role string, work *layout.Recurrent, holes map[string]any) error {
 	u.include("ifl_cells.cuh")
-	holes["Taps"] = 2
-	if work.Op.Def.Name == "short_conv" {
-		holes["Taps"] = work.Op.Args[0].State.Fields[0].Shape[0] + 1
-	}
+	holes["Taps"] = work.Taps
 	k, err := u.kernel("short_conv", u.name, convThreads, 0, holes)
 	if err != nil {
 		return err

@@ -13,25 +13,12 @@ const CellRows = 16
 // maxTaps is the maximum number of taps of a short convolution (ifl_cells.h).
 const maxTaps = CellRows
 
-// A Fixed is the placement of a fixed-size state. Cells are stored by element: the
-// cells of element i start at (At + (i−Lo)·Cell) · cells.
+// A Fixed is the placement of a fixed-size state, in cells.
 type Fixed struct {
-	Name   string // in the module
-	Symbol string // in C
-	Op     *ir.Op // an op on it
-	Start  int64  // floats in a cell for the state before its rows
-	Row    int64  // floats for each row
-	Count  int    // elements: layers
-	Lo     int    // index of the first element
-	Cell   int64  // bytes per cell of one element
-	At     int64
-	array  bool
-}
-
-// Index returns the index of the element that an argument reads in a region, like
-// [Weight.Index].
-func (f *Fixed) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
-	return elementIndex(a, in, f.array)
+	Elements
+	Op    *ir.Op // an op on it
+	Start int64  // floats in a cell for the state before its rows
+	Row   int64  // floats for each row
 }
 
 // A Recurrent is an op on a fixed-size state.
@@ -40,13 +27,14 @@ type Recurrent struct {
 	State *Fixed
 	Args  []Place // of the arguments that are values
 	Out   Place
+	Taps  int                 // of a short convolution; a token shift has 2
 	Silu  bool                // the result is that of silu on the op's
 	Shape ops.RecurrenceShape // of a linear_recurrence
 }
 
 // placeFixed assigns an offset to the cells of a fixed-size state.
 func (l *Layout) placeFixed(v *ir.Value) error {
-	f := &Fixed{Name: v.Name, Symbol: l.symbols.of("CELL_", v.Name), Count: 1, At: l.CellBytes()}
+	f := &Fixed{Elements: l.elements(v, "CELL_", l.CellBytes())}
 	for _, g := range l.Module.Graphs {
 		for op := range g.All() {
 			if op.Def.Step == nil || op.Args[0].Value != v {
@@ -65,10 +53,7 @@ func (l *Layout) placeFixed(v *ir.Value) error {
 	if f.Op == nil {
 		return fmt.Errorf("%s: no op uses state %s", v.Pos, v)
 	}
-	f.Cell = 4 * (f.Start + CellRows*f.Row)
-	if len(v.Count) == 1 {
-		f.array, f.Count, f.Lo = true, v.Count[0].Len(), v.Count[0].Lo
-	}
+	f.Each = 4 * (f.Start + CellRows*f.Row)
 	l.Fixed = append(l.Fixed, f)
 	l.fixed[v] = f
 	return nil
@@ -79,7 +64,7 @@ func (l *Layout) placeFixed(v *ir.Value) error {
 func (l *Layout) CellBytes() int64 {
 	n := int64(0)
 	for _, f := range l.Fixed {
-		n += f.Cell * int64(f.Count)
+		n += f.Bytes()
 	}
 	return n
 }
@@ -93,14 +78,12 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 	wide := func(n int) int64 { return int64(Round16(n)) }
 	shape := op.Args[0].State.Fields[0].Shape
 	switch op.Def.Name {
-	case "short_conv":
-		taps := shape[0] + 1
-		if taps > maxTaps {
-			return 0, 0, fmt.Errorf("%d taps; targets support at most %d", taps, maxTaps)
+	case "short_conv", "token_shift":
+		cols, n := wide(shape[len(shape)-1]), taps(op)
+		if n > maxTaps {
+			return 0, 0, fmt.Errorf("%d taps; targets support at most %d", n, maxTaps)
 		}
-		return int64(taps-1) * wide(shape[1]), wide(shape[1]), nil
-	case "token_shift":
-		return wide(shape[0]), wide(shape[0]), nil
+		return int64(n-1) * cols, cols, nil
 	case "rg_lru":
 		return 0, wide(shape[0]), nil
 	case "selective_scan":
@@ -122,6 +105,18 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 	return 0, 0, fmt.Errorf("no target supports this op")
 }
 
+// taps returns the taps of a short convolution, or of a token shift, which is one
+// whose second tap is 0; 0 for other ops.
+func taps(op *ir.Op) int {
+	switch op.Def {
+	case ops.ShortConv:
+		return op.Args[0].State.Fields[0].Shape[0] + 1
+	case ops.TokenShift:
+		return 2
+	}
+	return 0
+}
+
 // recurrent adds the region of an op on a fixed-size state; act is the silu that only it
 // feeds, or nil.
 func (s *scheduler) recurrent(op, act *ir.Op) error {
@@ -130,7 +125,7 @@ func (s *scheduler) recurrent(op, act *ir.Op) error {
 		last = act
 	}
 	s.keepResults(last)
-	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[last.Result()], Silu: act != nil, Args: make([]Place, len(op.Args))}
+	r := &Recurrent{Op: op, State: s.l.fixed[op.Args[0].Value], Out: s.l.places[last.Result()], Taps: taps(op), Silu: act != nil, Args: make([]Place, len(op.Args))}
 	if op.Def == ops.LinearRecurrence {
 		r.Shape = ops.RecurrenceShapeOf(op)
 	}

@@ -84,7 +84,7 @@ func New(m *ir.Module, context int) (*Layout, error) {
 func (l *Layout) StateBytes() int64 {
 	n := int64(0)
 	for _, s := range l.States {
-		n += s.Page * int64(s.Count)
+		n += s.Bytes()
 	}
 	return n
 }

@@ -8,20 +8,43 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A State is the placement of the KV cache of one attention. Pages are stored by
-// element: the pages of element i start at (At + (i−Lo)·Page) · pages.
+// Elements are the placement of a state in pages or cells. They are stored by element:
+// the pages of element i start at (At + (i−Lo)·Each) · pages.
+type Elements struct {
+	Name   string // in the module
+	Symbol string // in C
+	Count  int    // elements: layers
+	Lo     int    // index of the first element
+	Each   int64  // bytes per page, or per cell, of one element
+	At     int64
+	array  bool
+}
+
+// elements returns the elements of a state, without their size.
+func (l *Layout) elements(v *ir.Value, prefix string, at int64) Elements {
+	e := Elements{Name: v.Name, Symbol: l.symbols.of(prefix, v.Name), Count: 1, At: at}
+	if len(v.Count) == 1 {
+		e.array, e.Count, e.Lo = true, v.Count[0].Len(), v.Count[0].Lo
+	}
+	return e
+}
+
+// Bytes returns the size of one page, or one cell, of every element.
+func (e *Elements) Bytes() int64 { return e.Each * int64(e.Count) }
+
+// Index returns the index of the element that an argument reads in a region, like
+// [Weight.Index].
+func (e *Elements) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
+	return elementIndex(a, in, e.array)
+}
+
+// A State is the placement of the KV cache of one attention.
 type State struct {
-	Name    string // in the module
-	Symbol  string // in C
+	Elements
 	Elem    tensor.DType
 	KVHeads int
-	Dim     int   // width of a key
-	VDim    int   // width of a value
-	Count   int   // elements: layers
-	Lo      int   // index of the first element
-	Page    int64 // bytes per page of one element
-	At      int64
-	array   bool
+	Dim     int // width of a key
+	VDim    int // width of a value
 }
 
 // ElementBytes returns the size of a stored number; 0 for q8_b32t2, which also stores
@@ -33,15 +56,8 @@ func (s *State) ElementBytes() int {
 	return s.Elem.BlockBytes()
 }
 
-// Index returns the index of the element that an argument reads in a region, like
-// [Weight.Index].
-func (s *State) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
-	return elementIndex(a, in, s.array)
-}
-
 // placeStates assigns offsets to the pages: all pages of element 0, of element 1, …
 func (l *Layout) placeStates() error {
-	at := int64(0)
 	for _, v := range l.Module.States {
 		if v.State.Fixed {
 			if err := l.placeFixed(v); err != nil {
@@ -53,12 +69,8 @@ func (l *Layout) placeStates() error {
 		if err != nil {
 			return fmt.Errorf("%s: state %s: %w", v.Pos, v, err)
 		}
-		s := &State{Name: v.Name, Symbol: l.symbols.of("STATE_", v.Name), Elem: key.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1], Count: 1, At: at}
-		s.Page = PageRows * int64(s.KVHeads) * s.rowBytes()
-		if len(v.Count) == 1 {
-			s.array, s.Count, s.Lo = true, v.Count[0].Len(), v.Count[0].Lo
-		}
-		at += s.Page * int64(s.Count)
+		s := &State{Elements: l.elements(v, "STATE_", l.StateBytes()), Elem: key.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1]}
+		s.Each = PageRows * int64(s.KVHeads) * s.rowBytes()
 		l.states[v] = s
 		l.States = append(l.States, s)
 	}
