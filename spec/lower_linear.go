@@ -11,7 +11,7 @@ import (
 
 func linearMixer() *mixer {
 	return &mixer{
-		prefix: "linear_attn", required: []string{"wo.weight"},
+		word: "linear", prefix: "linear_attn", required: []string{"wo.weight"},
 		shapes: func(m *Model, s *stack, add func(string, ...int)) {
 			n := m.Net.Linear.filled()
 			add("wo.weight", s.hyper.Hidden, n.Heads*n.ValueDim)

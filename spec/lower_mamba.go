@@ -9,7 +9,7 @@ import (
 
 func scanMixer() *mixer {
 	return &mixer{
-		prefix: "scan", required: []string{"win.weight", "conv.weight", "x_proj.weight", "dt.weight", "a_log.weight", "d.weight", "wo.weight"},
+		word: "selective_scan", prefix: "scan", required: []string{"win.weight", "conv.weight", "x_proj.weight", "dt.weight", "a_log.weight", "d.weight", "wo.weight"},
 		write: (*lowerer).selectiveScan, scales: noScales,
 	}
 }
@@ -58,7 +58,7 @@ func (l *lowerer) scanNorm(x, name string) string {
 
 func ssdMixer() *mixer {
 	return &mixer{
-		prefix: "ssd", required: []string{"win.weight", "conv.weight", "a_log.weight", "dt.bias", "d.weight", "wo.weight"},
+		word: "ssd", prefix: "ssd", required: []string{"win.weight", "conv.weight", "a_log.weight", "dt.bias", "d.weight", "wo.weight"},
 		shapes: func(m *Model, s *stack, add func(string, ...int)) {
 			n := m.Net.SSD
 			width := n.Heads * n.HeadDim

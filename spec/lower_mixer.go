@@ -77,14 +77,6 @@ func (l *lowerer) fixedState(word, name, field string, dims ...int) string {
 	return l.perLayer(name, has)
 }
 
-func joinInts(v []int) string {
-	s := make([]string, len(v))
-	for i, n := range v {
-		s[i] = fmt.Sprint(n)
-	}
-	return strings.Join(s, ", ")
-}
-
 // built declares a weight that a transform of one or more tensors makes, and returns
 // its reference, or "" if the layer does not have the first tensor. The weight has the
 // stored type, or a wide one if the transform computes.

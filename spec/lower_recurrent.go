@@ -8,7 +8,7 @@ import (
 
 func shortConvMixer() *mixer {
 	return &mixer{
-		prefix: "short_conv", required: []string{"win.weight", "conv.weight", "wo.weight"},
+		word: "short_conv", prefix: "short_conv", required: []string{"win.weight", "conv.weight", "wo.weight"},
 		shapes: func(m *Model, s *stack, add func(string, ...int)) {
 			add("win.weight", 3*s.hyper.Hidden, s.hyper.Hidden)
 			add("wo.weight", s.hyper.Hidden, s.hyper.Hidden)
@@ -36,7 +36,7 @@ func (l *lowerer) shortConv(x string, run layerRun) string {
 
 func rgLRUMixer() *mixer {
 	return &mixer{
-		prefix: "rg_lru", required: []string{"wx.weight", "wy.weight", "conv.weight", "a.weight", "input_gate.weight", "recurrent_gate.weight", "wo.weight"},
+		word: "rg_lru", prefix: "rg_lru", required: []string{"wx.weight", "wy.weight", "conv.weight", "a.weight", "input_gate.weight", "recurrent_gate.weight", "wo.weight"},
 		check: func(n *Network) error { return positive("blocks", n.RGLRU.Blocks) },
 		write: (*lowerer).rgLRU, scales: noScales,
 	}

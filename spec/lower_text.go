@@ -78,11 +78,15 @@ func (a attrs) nums(name string, v []float64) attrs {
 }
 
 func (a attrs) ints(name string, v []int) attrs {
-	var s []string
-	for _, x := range v {
-		s = append(s, strconv.Itoa(x))
+	return append(a, name+"=["+joinInts(v)+"]")
+}
+
+func joinInts(v []int) string {
+	s := make([]string, len(v))
+	for i, n := range v {
+		s[i] = strconv.Itoa(n)
 	}
-	return append(a, name+"=["+strings.Join(s, ", ")+"]")
+	return strings.Join(s, ", ")
 }
 
 // String returns " {a=1, b}", or "" if there are no attributes.

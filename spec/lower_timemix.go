@@ -11,7 +11,7 @@ import (
 
 func timeMixer() *mixer {
 	return &mixer{
-		prefix: "time_mix", fused: "shift",
+		word: "time_mix", prefix: "time_mix", fused: "shift",
 		required: []string{"wr.weight", "wk.weight", "wv.weight", "wo.weight", "w_a.weight", "w_b.weight", "a_a.weight", "a_b.weight", "g_a.weight", "g_b.weight",
 			"shift_r.weight", "shift_w.weight", "shift_k.weight", "shift_v.weight", "shift_a.weight", "shift_g.weight", "k_k.weight", "k_a.weight", "r_k.weight", "norm.weight"},
 		shapes: func(_ *Model, s *stack, add func(string, ...int)) { add("shift.weight", 6, 1, 1, s.hyper.Hidden) },

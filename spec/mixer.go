@@ -8,6 +8,7 @@ import (
 
 // A mixer is a form of token mixing other than attention.
 type mixer struct {
+	word     string                                             // in mixer_pattern
 	prefix   string                                             // first part of its tensors' names within a layer
 	required []string                                           // tensors that each of its layers has
 	fused    string                                             // a tensor NAME.weight in place of the required NAME_*
@@ -17,27 +18,20 @@ type mixer struct {
 	scales   func(n *Network) (output, residual float64)        // factors; 0: those of attention
 }
 
+// mixerForms returns all mixers. It is a function because they lower by it.
+func mixerForms() []*mixer {
+	return []*mixer{linearMixer(), scanMixer(), ssdMixer(), shortConvMixer(), rgLRUMixer(), timeMixer()}
+}
+
 // mixerOf returns the mixer of a word of mixer_pattern; nil for attention.
 func mixerOf(word string) *mixer {
-	switch word {
-	case "linear":
-		return linearMixer()
-	case "selective_scan":
-		return scanMixer()
-	case "ssd":
-		return ssdMixer()
-	case "short_conv":
-		return shortConvMixer()
-	case "rg_lru":
-		return rgLRUMixer()
-	case "time_mix":
-		return timeMixer()
+	for _, mx := range mixerForms() {
+		if mx.word == word {
+			return mx
+		}
 	}
 	return nil
 }
-
-// mixerWords are the words of mixer_pattern that are not attention.
-var mixerWords = []string{"linear", "selective_scan", "ssd", "short_conv", "rg_lru", "time_mix"}
 
 func noScales(*Network) (output, residual float64) { return 0, 0 }
 
@@ -106,7 +100,7 @@ func (m *Model) ownName(std string, layer int) string {
 	}
 	head := layerName("dec.{i}.", layer)
 	prefix, part, ok := strings.Cut(strings.TrimPrefix(std, head), ".")
-	if !ok || strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(part, ".weight"), ".bias"), "_norm") && isLayerNorm(part) {
+	if !ok || isLayerNorm(part) {
 		return std
 	}
 	own := ""
@@ -119,7 +113,7 @@ func (m *Model) ownName(std string, layer int) string {
 			own = mx.prefix
 		}
 	}
-	known := prefix == "self_attn" || slices.ContainsFunc(mixerWords, func(w string) bool { return mixerOf(w).prefix == prefix })
+	known := prefix == "self_attn" || slices.ContainsFunc(mixerForms(), func(mx *mixer) bool { return mx.prefix == prefix })
 	if own == "" || !known {
 		return std
 	}
@@ -149,9 +143,9 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 	if prefix == "shared" {
 		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)
 	}
-	for _, word := range mixerWords {
-		if mixerOf(word).prefix == prefix {
-			missing := !m.Net.mixes(layer, word)
+	for _, mx := range mixerForms() {
+		if mx.prefix == prefix {
+			missing := !m.Net.mixes(layer, mx.word)
 			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
 		}
 	}
@@ -181,9 +175,8 @@ func (m *Model) requiredMixers(layer int) []string {
 
 // mixerShapes adds the shapes of the mixers' tensors.
 func (m *Model) mixerShapes(s *stack, out map[string]shape) {
-	for _, word := range mixerWords {
-		mx := mixerOf(word)
-		if s.std != "dec" || !m.uses(word) || mx.shapes == nil {
+	for _, mx := range mixerForms() {
+		if s.std != "dec" || !m.uses(mx.word) || mx.shapes == nil {
 			continue
 		}
 		mx.shapes(m, s, func(name string, dims ...int) {

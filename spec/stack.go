@@ -69,11 +69,9 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
 		return m.hasExperts(layer)
 	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
-		_, ok := m.tensors[layerName(form, layer)]
-		return !ok && layer == 0
+		return layer == 0 && !m.hasAt(form, layer)
 	case slices.Contains(m.Net.UnevenTensors, name):
-		_, ok := m.tensors[layerName(form, layer)]
-		return !ok
+		return !m.hasAt(form, layer)
 	case m.Net.SkipFirstPreNorm && strings.HasPrefix(name, "self_attn.pre_norm."):
 		return layer == 0
 	}

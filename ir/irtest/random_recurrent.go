@@ -15,17 +15,7 @@ func (d *dag) recurrent() {
 }
 
 // fixed declares a fixed-size state and returns its use.
-func (d *dag) fixed(field string) string {
-	name, count, index := d.name("s"), "", ""
-	switch {
-	case d.hi > 0:
-		count = fmt.Sprintf("[%d..%d]", d.rng.IntN(d.lo+1), d.hi+d.rng.IntN(2))
-	case d.coin():
-		count, index = "[0..3]", fmt.Sprintf("[%d]", d.rng.IntN(3))
-	}
-	fmt.Fprintf(&d.decls, "state %%%s%s : fixed {%s}\n", name, count, field)
-	return "%" + name + index
-}
+func (d *dag) fixed(field string) string { return d.state("fixed {" + field + "}") }
 
 // below returns a value between 0 and by, which may be negative.
 func (d *dag) below(x *node, cols int, by float64) string {

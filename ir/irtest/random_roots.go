@@ -226,6 +226,19 @@ func (d *dag) attention() {
 		return
 	}
 	k, v := d.fitting(x, kvHeads*dim), d.fitting(x, kvHeads*vdim)
+	kv := d.state(fmt.Sprintf("rows {k: %s[%d, %d], v: %s[%d, %d]} paged 64", elem, kvHeads, dim, elem, kvHeads, vdim))
+	d.line("kv_append %s, %s, %s", kv, k.name, v.name)
+	for range d.upTo(2) {
+		heads := kvHeads * d.upTo(3)
+		y := d.tame(func(v *node) bool { return v.rows == "T" })
+		q := d.fitting(y, heads*dim)
+		d.op(&node{cols: heads * vdim, rows: "T", size: 2}, "attention %s, %s%s", q.name, kv, d.attentionTail(heads, kvHeads))
+	}
+}
+
+// state declares a state and returns its use: an element of an array in a repeat, or
+// perhaps one with a written index.
+func (d *dag) state(text string) string {
 	name, count, index := d.name("s"), "", ""
 	switch {
 	case d.hi > 0:
@@ -233,14 +246,8 @@ func (d *dag) attention() {
 	case d.coin():
 		count, index = "[0..3]", fmt.Sprintf("[%d]", d.rng.IntN(3))
 	}
-	fmt.Fprintf(&d.decls, "state %%%s%s : rows {k: %s[%d, %d], v: %s[%d, %d]} paged 64\n", name, count, elem, kvHeads, dim, elem, kvHeads, vdim)
-	d.line("kv_append %%%s%s, %s, %s", name, index, k.name, v.name)
-	for range d.upTo(2) {
-		heads := kvHeads * d.upTo(3)
-		y := d.tame(func(v *node) bool { return v.rows == "T" })
-		q := d.fitting(y, heads*dim)
-		d.op(&node{cols: heads * vdim, rows: "T", size: 2}, "attention %s, %%%s%s%s", q.name, name, index, d.attentionTail(heads, kvHeads))
-	}
+	fmt.Fprintf(&d.decls, "state %%%s%s : %s\n", name, count, text)
+	return "%" + name + index
 }
 
 // fitting returns a value with the given number of columns: an existing one, or a matmul of x.

@@ -206,23 +206,29 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 }
 
 // CopyPage copies a page on every rank, after the steps submitted before.
-func (m *remoteModel) CopyPage(to, from int32) {
-	m.orders <- &order{words: words(msgCopy, to, from), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
-}
+func (m *remoteModel) CopyPage(to, from int32) { m.copy(msgCopy, to, from) }
 
 // MoveRow copies a row on every rank, after the steps submitted before.
 func (m *remoteModel) MoveRow(to, from device.Row) {
-	m.orders <- &order{words: words(msgMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
+	m.copy(msgMove, to.Page, to.Row, from.Page, from.Row)
 }
 
 // CopyCell copies a cell on every rank, after the steps submitted before.
-func (m *remoteModel) CopyCell(to, from int32) {
-	m.orders <- &order{words: words(msgCopyCell, to, from), own: func() error { m.me.ctx.CopyCell(to, from); return nil }}
-}
+func (m *remoteModel) CopyCell(to, from int32) { m.copy(msgCopyCell, to, from) }
 
 // MoveInCells copies a row on every rank, after the steps submitted before.
 func (m *remoteModel) MoveInCells(to, from device.CellRow) {
-	m.orders <- &order{words: words(msgMoveInCells, to.Cell, to.Row, from.Cell, from.Row), own: func() error { m.me.ctx.MoveInCells(to, from); return nil }}
+	m.copy(msgMoveInCells, to.Cell, to.Row, from.Cell, from.Row)
+}
+
+// copy makes every rank execute a copy, rank 0 as the others do.
+func (m *remoteModel) copy(what int, w ...int32) {
+	m.orders <- &order{words: words(int32(what), w...), own: func() error {
+		if !m.me.copy(what, w) {
+			return fmt.Errorf("bug: copy %d of %v is out of range", what, w)
+		}
+		return nil
+	}}
 }
 
 // Counters returns no counts: those of the other processes are unknown.

@@ -39,29 +39,28 @@ func (l *threadModel) Submit(s *device.Step) func() error {
 
 // CopyPage copies a page on every rank, after the steps submitted before.
 func (l *threadModel) CopyPage(to, from int32) {
-	for _, m := range l.runners {
-		m.jobs <- func() { m.ctx.CopyPage(to, from) }
-	}
+	l.each(func(c device.Context) { c.CopyPage(to, from) })
 }
 
 // MoveRow copies a row on every rank, after the steps submitted before.
 func (l *threadModel) MoveRow(to, from device.Row) {
-	for _, m := range l.runners {
-		m.jobs <- func() { m.ctx.MoveRow(to, from) }
-	}
+	l.each(func(c device.Context) { c.MoveRow(to, from) })
 }
 
 // CopyCell copies a cell on every rank, after the steps submitted before.
 func (l *threadModel) CopyCell(to, from int32) {
-	for _, m := range l.runners {
-		m.jobs <- func() { m.ctx.CopyCell(to, from) }
-	}
+	l.each(func(c device.Context) { c.CopyCell(to, from) })
 }
 
 // MoveInCells copies a row on every rank, after the steps submitted before.
 func (l *threadModel) MoveInCells(to, from device.CellRow) {
+	l.each(func(c device.Context) { c.MoveInCells(to, from) })
+}
+
+// each calls f with every rank's context, after the steps submitted before.
+func (l *threadModel) each(f func(device.Context)) {
 	for _, m := range l.runners {
-		m.jobs <- func() { m.ctx.MoveInCells(to, from) }
+		m.jobs <- func() { f(m.ctx) }
 	}
 }
 

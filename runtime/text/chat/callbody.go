@@ -69,6 +69,19 @@ func (p *answerParser) read(d *Delta, last bool) bool {
 	return true
 }
 
+// next starts a call whose head was read, and counts it. It returns bodyEnded if no
+// call follows the ones before.
+func (p *answerParser) next(d *Delta, name, id string, head bodyState, calls *int) bodyState {
+	switch {
+	case head == bodyMoved:
+		p.begin(d, name, id)
+		*calls++
+	case head == bodyRefused && *calls > 0:
+		return bodyEnded
+	}
+	return head
+}
+
 // begin starts a call.
 func (p *answerParser) begin(d *Delta, name, id string) {
 	if id == "" || p.ids[id] {

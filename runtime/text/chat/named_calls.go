@@ -58,14 +58,9 @@ func (c *namedCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 			s = bodyRefused
 		}
 	}
-	switch {
-	case s == bodyRefused && c.calls > 0:
-		return bodyEnded
-	case s != bodyMoved:
+	if s = p.next(d, name, id, s, &c.calls); s != bodyMoved {
 		return s
 	}
-	p.begin(d, name, id)
-	c.calls++
 	c.part, c.json, p.pending = inArguments, nesting{}, rest
 	if none {
 		d.addArguments(p.calls-1, "{}")

@@ -61,15 +61,10 @@ func (c *pythonCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 	if !short {
 		s = bodyRefused
 	}
-	switch {
-	case s == bodyRefused && c.calls > 0:
-		return bodyEnded
-	case s != bodyMoved:
+	if s = p.next(d, name, "", s, &c.calls); s != bodyMoved {
 		return s
 	}
-	p.begin(d, name, "")
 	d.addArguments(p.calls-1, "{")
-	c.calls++
 	c.part, c.count, p.pending = inKeywords, 0, rest
 	return bodyMoved
 }

@@ -46,15 +46,10 @@ func (c *taggedCalls) step(p *answerParser, d *Delta, last bool) bodyState {
 // head reads the name of a call.
 func (c *taggedCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 	name, id, rest, s := p.format.head(p.pending, last)
-	switch {
-	case s == bodyRefused && c.calls > 0:
-		return bodyEnded
-	case s != bodyMoved:
+	if s = p.next(d, name, id, s, &c.calls); s != bodyMoved {
 		return s
 	}
-	p.begin(d, name, id)
 	d.addArguments(p.calls-1, "{")
-	c.calls++
 	c.count, c.tool = 0, p.opts.tool(name)
 	c.part, p.pending = betweenArguments, rest
 	return bodyMoved
