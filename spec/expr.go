@@ -21,7 +21,7 @@ import (
 //	= 1 / sqrt($query_pre_attn_scalar)
 //	act($hidden_act | gelu_new)    converts the activation name of transformers
 //	$rope_scaling.factor           key of a mapping; of a list: the number of an entry
-//	each($p, M, ssd, '*', full) a list, or the letters of a text, with entries replaced
+//	each($p, M, ssd, '*', full) a list, or the characters of a text, with entries replaced
 //
 // An expression over absent parameters has no value and does not set the key.
 type exprFallback struct {

@@ -11,14 +11,14 @@ import (
 // layer, or read lists. The first argument has a value. Other arguments may be lists
 // with an entry for each layer.
 //
-//	each(x, from, to, …)         x, or the letters of a text x, with entries replaced; a last
+//	each(x, from, to, …)         x, or the characters of a text x, with entries replaced; a last
 //	                             argument without a pair replaces all others
 //	layers_at(x, yes, no)        yes for the layers in the list x, no for the others
 //	layers_at(x, yes, no, 1)     the same, with layers counted from 1
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
 //	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
 //	layers_below(n, yes, no)     yes for the first n layers
-//	count(x)                     number of entries of a list or letters of a text
+//	count(x)                     number of entries of a list or characters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
 	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow,
 	"count": func(args []any, _ map[string]any) (any, error) {
@@ -27,7 +27,7 @@ var listFunctions = map[string]func(args []any, config map[string]any) (any, err
 	},
 }
 
-// entries returns the entries of a list, or the letters of a text.
+// entries returns the entries of a list, or the characters of a text.
 func entries(x any) ([]any, error) {
 	switch v := x.(type) {
 	case []any:

@@ -103,6 +103,7 @@ type cellOp struct {
 	packed     [][]float32 // the same as the kernel reads them
 	gauge      []func(r *rand.Rand) float64
 	start, row int64
+	silu       bool // the kernel applies silu to the result
 	scratch    []float32
 }
 
@@ -175,6 +176,7 @@ func randomConv(r *rand.Rand) *cellOp {
 	}
 	c := newCellOp(r, fmt.Sprintf("x: f32[%d, %d]", taps-1, cols), "short_conv", "", args...)
 	c.call, c.start, c.row = "conv", int64((taps-1)*round16(cols)), int64(round16(cols))
+	c.silu = r.IntN(2) == 0
 	return c
 }
 
@@ -281,6 +283,9 @@ func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [
 		a := &cConv{cells: cells, x: at(0), ldx: ld(0), out: &out[0], ldo: ldo, w: at(1), ldw: ldo, bias: at(2), cols: int32(c.cols[0]), taps: 2}
 		if len(shape) == 2 {
 			a.taps = int32(shape[0] + 1)
+		}
+		if c.silu {
+			a.silu = 1
 		}
 		p = a
 	case "lru":

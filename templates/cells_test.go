@@ -204,6 +204,9 @@ func (w *cellWorld) check(k *cellToken, what string) {
 		}
 	}
 	for i, f := range k.out {
+		if w.op.silu {
+			want[i] *= sigmoid(want[i])
+		}
 		if d := math.Abs(float64(f) - want[i]); !(d <= 1e-4*(1+size)) {
 			w.t.Fatalf("%s: token %d, column %d is %g, want %g (largest %g)\n%s", what, len(k.path)-1, i, f, want[i], size, w.op.text)
 		}

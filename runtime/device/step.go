@@ -32,7 +32,8 @@ type Step struct {
 
 	// The cells of each sequence, which hold fixed-size states: those from the CellFrom-th
 	// CellRows rows on, to that of its last row in this step. A cell without rows of earlier
-	// steps may be -1: it is not kept. The arrays are nil for models without such states.
+	// steps, of a sequence that is not a tree, may be -1: it is not kept. The arrays are nil
+	// for models without such states.
 	CellAt   []int32 // [Seqs+1] index of each sequence's first cell in Cell
 	CellFrom []int32 // [Seqs]
 	Cell     []int32
