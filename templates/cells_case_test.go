@@ -257,6 +257,14 @@ func randomRecurrence(r *rand.Rand) *cellOp {
 	return c
 }
 
+func narrow(f []float64) []float32 {
+	out := make([]float32, len(f))
+	for i := range f {
+		out[i] = float32(f[i])
+	}
+	return out
+}
+
 // run calls the kernel for a step with the rows of its arguments.
 func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [][]float32, out []float32, threads int) {
 	cells := cCells{step: step, base: &base[0], start: c.start, row: c.row}
@@ -308,11 +316,7 @@ func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [
 			heads: int32(s.Heads), keyHeads: int32(s.KeyHeads), dim: int32(s.KeyDim), vdim: int32(s.ValueDim), scale: 0.5, scratch: &c.scratch[0],
 			decays: word("decay", "none", "fixed", "head", "channel"), dl: word("delta", "none", "rule", "vectors")}
 		if f := c.op.Floats("slopes"); len(f) > 0 {
-			slopes := make([]float32, len(f))
-			for i := range f {
-				slopes[i] = float32(f[i])
-			}
-			a.slopes, a.slopeScale = &slopes[0], 0.5
+			a.slopes, a.slopeScale = &narrow(f)[0], 0.5
 		}
 		p = a
 	}
