@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -49,6 +50,9 @@ func TestHybridRows(t *testing.T) {
 
 func hybridRows(t *testing.T, m engine.Model, opt engine.Options, seed uint64) {
 	t.Helper()
+	if opt.Context = m.Manifest.Context; opt.Pages > 0 { // the longest prompt that the pages hold
+		opt.Context = min(opt.Context, opt.Pages*device.PageRows)
+	}
 	e, err := engine.Open(m, opt)
 	if err != nil {
 		t.Fatal(err)
