@@ -38,7 +38,7 @@ func cellScratch(op *ir.Op) int {
 		return 32 * shape[1]
 	case "linear_recurrence":
 		d, v := layout.Round16(shape[1]), layout.Round16(shape[2])
-		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 4*layout.CellRows*layout.CellRows
+		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 6*layout.CellRows*layout.CellRows
 	}
 	return 0
 }

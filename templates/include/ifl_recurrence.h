@@ -45,7 +45,7 @@ static inline int64_t ifl_recurrence_w(const ifl_recurrence *a) { return ifl_rec
 /* Floats of scratch per thread. */
 static inline int64_t ifl_recurrence_floats(int dim, int vdim) {
   const int64_t d = ifl_round16(dim), v = ifl_round16(vdim);
-  return 2 * d * v + IFL_CR * (7 * d + 4 * v) + 4 * d + 4 * IFL_CR * IFL_CR;
+  return 2 * d * v + IFL_CR * (7 * d + 4 * v) + 4 * d + 6 * IFL_CR * IFL_CR;
 }
 
 /* The work on some column tiles of one head of one sequence. */
@@ -64,6 +64,8 @@ typedef struct {
   float *sum, *e;                         /* [dim16] */
   float *coef, *coef_b;                   /* [16][dim16]: factors of u and w in the next S */
   float *qk, *qb, *rk, *rb;               /* [16][16]: coefficients of u and w in out, and in rd·S */
+  float *dots_q, *dots_r;                 /* [16][16]: q·k and k·k of the rows that end with token dots_of, for key head dots_head */
+  int dots_of, dots_head;
 } ifl_rc;
 
 static inline float *ifl_rc_take(float **p, int64_t n) {
@@ -84,6 +86,8 @@ static inline void ifl_rc_open(ifl_rc *x, const ifl_recurrence *a) {
   x->sum = ifl_rc_take(&p, d), x->e = ifl_rc_take(&p, d);
   x->coef = ifl_rc_take(&p, IFL_CR * d), x->coef_b = ifl_rc_take(&p, IFL_CR * d);
   x->qk = ifl_rc_take(&p, 256), x->qb = ifl_rc_take(&p, 256), x->rk = ifl_rc_take(&p, 256), x->rb = ifl_rc_take(&p, 256);
+  x->dots_q = ifl_rc_take(&p, 256), x->dots_r = ifl_rc_take(&p, 256);
+  x->dots_of = x->dots_head = -1;
 }
 
 /* Copies n floats, and zeros up to a multiple of 16. */
@@ -150,8 +154,8 @@ static inline void ifl_rc_factors(const ifl_rc *x, int i, float *factor, float *
   for (int j = 0; j < i; j++) factor[j] = log[j + 1];
 }
 
-/* The coefficients of row i: qd, rd, and those of the rows up to it. */
-static inline void ifl_rc_row(ifl_rc *x, int i, const float *q, const float *r) {
+/* The coefficients of row i: qd, rd, and those of the rows up to it. known: x->dots_q and dots_r hold its dot products. */
+static inline void ifl_rc_row(ifl_rc *x, int i, const float *q, const float *r, int known) {
   const ifl_recurrence *a = x->a;
   const int dim = ifl_round16(a->dim), vectors = a->delta == IFL_DELTA_VECTORS;
   float *qd = x->qd + (int64_t)i * dim, *rd = x->rd + (int64_t)i * dim;
@@ -183,10 +187,13 @@ static inline void ifl_rc_row(ifl_rc *x, int i, const float *q, const float *r) 
   }
   float factor[IFL_CR], all = 1;
   if (a->decays != IFL_DECAY_NONE) ifl_rc_factors(x, i, factor, &all);
+  float *dq = x->dots_q + 16 * i, *dr = x->dots_r + 16 * i;
   for (int j = 0; j < i; j++) {
     const float f = a->decays == IFL_DECAY_NONE ? 1 : factor[j];
-    qk[j] = ifl_rc_dot(q, x->k[j], dim) * f;
-    if (r) rk[j] = ifl_rc_dot(r, x->k[j], dim) * f;
+    if (!known) dq[j] = ifl_rc_dot(q, x->k[j], dim);
+    if (r && !(known && a->delta == IFL_DELTA_RULE)) dr[j] = ifl_rc_dot(r, x->k[j], dim);
+    qk[j] = dq[j] * f;
+    if (r) rk[j] = dr[j] * f;
     if (vectors) qb[j] = ifl_rc_dot(q, x->b[j], dim) * f, rb[j] = ifl_rc_dot(r, x->b[j], dim) * f;
   }
   for (int d = 0; d < dim; d += 16) {
@@ -195,9 +202,10 @@ static inline void ifl_rc_row(ifl_rc *x, int i, const float *q, const float *r) 
   }
 }
 
-/* y[r][16·t + i] = Σ_k x[r][k]·s[t][k][i], for constant numbers of rows and tiles. */
+/* y[r][16·t + i] = Σ_k x[r][k]·s[t][k][i], for constant numbers of rows and tiles. With one or two rows, memory is the limit, and
+ * the matrix `ahead` floats further is fetched into the L2 cache: the next head's, as this one's is computed. */
 #define IFL_RC_PARTS (16 / IFL_LANES)
-IFL_INLINE void ifl_rc_read_(const int nr, const int nt, const float *const *x, int dim, const float *s, float *const *y) {
+IFL_INLINE void ifl_rc_read_(const int nr, const int nt, const float *const *x, int dim, const float *s, float *const *y, int64_t ahead) {
   ifl_lanes acc[16];
 #pragma GCC unroll 16
   for (int i = 0; i < nr * nt * IFL_RC_PARTS; i++) acc[i] = ifl_lanes_set1(0);
@@ -206,11 +214,13 @@ IFL_INLINE void ifl_rc_read_(const int nr, const int nt, const float *const *x, 
     for (int t = 0; t < nt; t++) {
 #pragma GCC unroll 4
       for (int p = 0; p < IFL_RC_PARTS; p++) {
-        const ifl_lanes line = ifl_lanes_load(s + (int64_t)t * dim * 16 + p * IFL_LANES);
+        const float *at = s + (int64_t)t * dim * 16 + p * IFL_LANES;
+        if (nr <= 2 && p == 0) __builtin_prefetch(at + ahead, 0, 2);
+        const ifl_lanes line = ifl_lanes_load(at);
 #pragma GCC unroll 8
         for (int r = 0; r < nr; r++) {
-          const int at = (r * nt + t) * IFL_RC_PARTS + p;
-          acc[at] = ifl_lanes_fma(line, ifl_lanes_set1(x[r][k]), acc[at]);
+          const int i = (r * nt + t) * IFL_RC_PARTS + p;
+          acc[i] = ifl_lanes_fma(line, ifl_lanes_set1(x[r][k]), acc[i]);
         }
       }
     }
@@ -221,7 +231,7 @@ IFL_INLINE void ifl_rc_read_(const int nr, const int nt, const float *const *x, 
     for (int t = 0; t < nt * IFL_RC_PARTS; t++) ifl_lanes_store(y[r] + t * IFL_LANES, acc[r * nt * IFL_RC_PARTS + t]);
 }
 
-/* The same for any numbers. The accumulators fill the registers: 16 on AVX-512, 4 vectors of 16 on the others. */
+/* The same for any numbers, of the matrix of all tiles. The accumulators fill the registers: 16 on AVX-512, 4 vectors of 16 on the others. */
 static __attribute__((noinline)) void ifl_rc_read(const float *const *x, int rows, int dim, const float *s, int tiles, float *const *y) {
   for (int r = 0, n; r < rows; r += n) {
     const int left = rows - r;
@@ -235,7 +245,7 @@ static __attribute__((noinline)) void ifl_rc_read(const float *const *x, int row
       const float *at = s + (int64_t)t * dim * 16;
       float *to[8];
       for (int i = 0; i < n; i++) to[i] = y[r + i] + 16 * t;
-#define IFL_RC_CASE_(nr, nt) if (n == (nr) && rest >= (nt)) { ifl_rc_read_(nr, nt, x + r, dim, at, to); m = (nt); continue; }
+#define IFL_RC_CASE_(nr, nt) if (n == (nr) && rest >= (nt)) { ifl_rc_read_(nr, nt, x + r, dim, at, to, (int64_t)tiles * dim * 16); m = (nt); continue; }
 #if IFL_LANES == 16
       IFL_RC_CASE_(8, 2)
       IFL_RC_CASE_(8, 1)
@@ -310,6 +320,7 @@ static void ifl_rc_rows(ifl_rc *x, int lo, int hi, const float *s) {
   const int reads = a->delta != IFL_DELTA_NONE, group = a->heads / a->key_heads;
   const float *in[2 * IFL_CR];
   float *out[2 * IFL_CR];
+  const int known = x->dots_of == x->token[hi - 1] && x->dots_head == x->head / group;
   int n = 0;
   for (int i = lo; i < hi; i++) {
     const int t = x->token[i];
@@ -317,14 +328,33 @@ static void ifl_rc_rows(ifl_rc *x, int lo, int hi, const float *s) {
     ifl_rc_pad(q, a->q + t * a->ldq + (int64_t)(x->head / group) * a->dim, a->dim);
     for (int c = 0; c < d; c += 16) ifl_store_a(q + c, ifl_load_a(q + c) * a->scale);
     if (a->delta == IFL_DELTA_VECTORS) ifl_rc_pad(x->erase, a->erase + t * a->lderase + (int64_t)x->head * a->dim, a->dim);
-    ifl_rc_row(x, i, q, a->delta == IFL_DELTA_VECTORS ? x->erase : reads ? x->k[i] : NULL);
+    ifl_rc_row(x, i, q, a->delta == IFL_DELTA_VECTORS ? x->erase : reads ? x->k[i] : NULL, known);
     in[n] = x->qd + i * d, out[n++] = x->outq + i * cols;
     if (reads) in[n] = x->rd + i * d, out[n++] = x->outr + i * cols;
   }
+  x->dots_of = x->token[hi - 1], x->dots_head = x->head / group;
   if (s) ifl_rc_read(in, n, a->dim, s, x->tiles, out);
   else
     for (int i = 0; i < n; i++) memset(out[i], 0, (size_t)cols * 4);
   for (int i = lo; i < hi; i++) ifl_rc_finish(x, i, x->outq + i * cols, x->outr + i * cols);
+}
+
+/* Fetches a line of both matrices of ifl_rc_write, 8 KB ahead of its use. */
+enum { IFL_RC_AHEAD = 2048 };
+IFL_INLINE void ifl_rc_fetch_line(const float *s, const float *to, int64_t at) {
+  if (s) __builtin_prefetch(s + at, 0, 2);
+  __builtin_prefetch(to + at, 1, 2);
+}
+
+/* Fetches what the next head reads of the first n rows of its cell into the L2 cache. (gcc 12 drops calls of a function that only
+ * prefetches, unless it is inlined at once.) */
+IFL_INLINE void ifl_rc_fetch_rows(const ifl_rc *x, int n) {
+  const ifl_recurrence *a = x->a;
+  const int d16 = ifl_round16(a->dim), cols = 16 * x->tiles, last = (x->head + 1) % (a->heads / a->key_heads) == 0;
+  for (int i = 0; i < n; i++) {
+    for (int d = 0; last && d < d16; d += 16) __builtin_prefetch(x->k[i] + d16 + d, 0, 2);
+    for (int d = 0; d < cols; d += 16) __builtin_prefetch(x->u[i] + cols + d, 0, 2);
+  }
 }
 
 /* S of the next cell from the 16 rows of this one: to = s·E + Σ_j coef[j]·u_j. to may be s. */
@@ -344,6 +374,7 @@ static __attribute__((noinline)) void ifl_rc_write(const ifl_rc *x, const float 
       _Pragma("GCC unroll 4") for (int i = 0; i < (n); i++)                                                  \
         acc[i] = ifl_lanes_fma(u[j], ifl_lanes_set1(x->coef[j * d16 + k + i]), acc[i]);                      \
     for (int i = 0; i < (n); i++) ifl_lanes_store(to + base + (k + i) * 16, acc[i]);                         \
+    for (int i = 0; i < (n) && p == 0; i++) ifl_rc_fetch_line(s, to, base + (k + i) * 16 + IFL_RC_AHEAD);         \
   }
       IFL_RC_LINES_(4)
       IFL_RC_LINES_(1)
@@ -424,7 +455,10 @@ static void ifl_rc_unit(ifl_rc *x) {
       if (i < have) ifl_rc_from_cell(x, i, row);
       else ifl_rc_from_token(x, i, first + lo + i - past, row);
     }
-    if (have < rows) ifl_rc_rows(x, have, rows, now);
+    if (have < rows) {
+      ifl_rc_fetch_rows(x, have);
+      ifl_rc_rows(x, have, rows, now);
+    }
     if (c == last) {
       if (tree) ifl_rc_tree(x, have, now);
       return;
