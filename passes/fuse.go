@@ -12,7 +12,7 @@ import (
 var FuseRegions = &Pass{
 	Name:  "fuse-regions",
 	Brief: "groups ops into one kernel each",
-	Doc:   "Groups each matmul into a region with the row ops before it and the ops after it. Row ops that only matmuls read (norms and rounding) are cloned into each region. Ops after it join if they need only a tile of its output: bias, activation, gate·up, residual, rope, appending to the KV cache.",
+	Doc:   "Groups each matmul into a region with the row ops before it and the ops after it. Row ops that only matmuls read (norms, products and rounding) are cloned into each region. Ops after it join if they need only a tile of its output: bias, activation, gate·up, residual, rope, appending to the KV cache.",
 	Run:   fuseRegions,
 }
 
@@ -146,7 +146,7 @@ func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 // inFront reports whether an op is cheap enough to repeat for each matmul.
 func inFront(op *ir.Op) bool {
 	switch op.Def.Name {
-	case "rmsnorm", "layernorm", "l2norm", "quantize_act", "scale":
+	case "rmsnorm", "layernorm", "l2norm", "mul", "quantize_act", "scale":
 		return true
 	}
 	return false
