@@ -11,14 +11,14 @@ import (
 var PlanBuffers = &Pass{
 	Name:  "plan-buffers",
 	Brief: "lets values share buffers",
-	Doc:   "Annotates each op whose results outlive it with a buffer. Values with disjoint lifetimes share one. A residual sum overwrites the residual, and a carried value keeps its buffer through all iterations.",
+	Doc:   "Annotates each op whose results outlive it with a buffer. Values with disjoint lifetimes share one. A residual sum overwrites the residual, and a carried value keeps its buffer through all iterations. The parts of a split stay in the buffer of its argument, uncopied, if they are whole vectors of 16 columns.",
 	Run:   planBuffers,
 }
 
 func planBuffers(_ *Env, m *ir.Module) error {
 	ir.DCE(m) // dead values need no buffer
 	for _, g := range m.Graphs {
-		p := &bufferPlan{slot: map[*ir.Value]int{}, life: lifetimesOf(g)}
+		p := &bufferPlan{slot: map[*ir.Value]int{}, life: lifetimesOf(g), uses: ir.Uses(g)}
 		p.block(g.Body, nil)
 	}
 	return nil
@@ -29,6 +29,7 @@ type bufferPlan struct {
 	slot  map[*ir.Value]int
 	slots []slot
 	life  *lifetimes
+	uses  map[*ir.Value][]ir.Use
 }
 
 // A slot is a buffer that values share, one after another.
@@ -55,6 +56,10 @@ func (p *bufferPlan) block(b *ir.Block, target map[*ir.Value]int) {
 		switch {
 		case op.Def.Name == "repeat":
 			p.repeat(op)
+		case p.views(op):
+			for _, r := range op.Results {
+				p.take(r, p.slot[op.Args[0].Value], p.life.last[r])
+			}
 		case op.Def.Name != "quantize_act":
 			for _, r := range op.Results {
 				p.place(op, r, target)
@@ -62,6 +67,25 @@ func (p *bufferPlan) block(b *ir.Block, target map[*ir.Value]int) {
 		}
 		p.note(op)
 	}
+}
+
+// views reports whether the results of an op are views: columns of its argument, which
+// stay where they are. It must be a split into whole vectors of 16 columns, because
+// kernels read whole vectors. What a block yields, a repeat carries or ranks exchange
+// has rows of its own, without other columns between them.
+func (p *bufferPlan) views(op *ir.Op) bool {
+	if op.Def.Name != "split" || op.Int("panel") > 0 {
+		return false
+	}
+	if _, ok := p.slot[op.Args[0].Value]; !ok {
+		return false
+	}
+	moved := func(u ir.Use) bool {
+		return u.Op == nil || u.Op.Def.Name == "repeat" || u.Op.Def.Is(ir.Collective)
+	}
+	return !slices.ContainsFunc(op.Results, func(r *ir.Value) bool {
+		return r.Type.Cols()%16 != 0 || slices.ContainsFunc(p.uses[r], moved)
+	})
 }
 
 // note writes the slots of an op's results.

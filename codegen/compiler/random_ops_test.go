@@ -60,8 +60,8 @@ func TestOps(t *testing.T) {
 	opsCases(t, 100, (*madeUpModel).onCPU)
 }
 
-// TestEmulatedOpsCases is TestOps under emulation: a layer with two states, and
-// two more.
+// TestEmulatedOpsCases is TestOps under emulation: a layer with two states, parts of
+// rows, and two more.
 func TestEmulatedOpsCases(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
@@ -73,9 +73,9 @@ func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no modules: %v", err)
 	}
-	two := "testdata/ops/two_states.ir"
-	files = slices.DeleteFunc(files, func(f string) bool { return f == two })
-	for _, file := range append(irtest.Sample(t, sample, files), two) {
+	always := []string{"testdata/ops/two_states.ir", "testdata/ops/views.ir"}
+	files = slices.DeleteFunc(files, func(f string) bool { return slices.Contains(always, f) })
+	for _, file := range append(irtest.Sample(t, sample, files), always...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)

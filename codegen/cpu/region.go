@@ -94,7 +94,7 @@ func (e *emitter) body(r *layout.Region) error {
 		return e.exchange(r, work)
 	case *layout.Copy:
 		e.eachRow(r.Role)
-		e.w.P("memcpy(%s, %s, %d * sizeof(float));", e.names.Row(work.To, "t"), e.names.Row(work.From, "t"), work.From.Pitch)
+		e.w.P("memcpy(%s, %s, %d * sizeof(float));", e.names.Row(work.To, "t"), e.names.Row(work.From, "t"), work.To.Pitch)
 		e.w.P("}")
 		return nil
 	}

@@ -32,7 +32,7 @@ func (s *Symbols) Row(p layout.Place, row string) string {
 	if p.Buffer != nil {
 		array = fmt.Sprintf("c->buffer[%d]", p.Buffer.Number)
 	}
-	s.defined[p.Symbol+"(t)"] = fmt.Sprintf("(%s + (int64_t)(t) * %d)", array, p.Pitch)
+	s.defined[p.Symbol+"(t)"] = "(" + Plus(array, fmt.Sprintf("(int64_t)(t) * %d", p.Pitch), strconv.Itoa(p.Column)) + ")"
 	return p.Symbol + "(" + row + ")"
 }
 

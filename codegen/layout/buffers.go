@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 )
 
 // A Buffer is memory that values with disjoint lifetimes share.
@@ -18,11 +19,13 @@ type Buffer struct {
 }
 
 // A Place is the location of a value's rows, Pitch floats apart: a buffer, or an output
-// array of the step.
+// array of the step. A view starts at a column of another value's rows and has their
+// pitch; other values have only padding between their rows.
 type Place struct {
 	Symbol string  // in C
 	Buffer *Buffer // nil: an output
 	Output int     // index of the output
+	Column int     // first column of a view
 	Cols   int     // floats per row without padding
 	Pitch  int
 }
@@ -91,9 +94,36 @@ func (l *Layout) bufferOf(slot int, v *ir.Value) *Buffer {
 	return &Buffer{Role: v.Role(), slot: slot}
 }
 
+// isView reports whether an op is a split whose results stay in the buffer of its
+// argument, as the pass plan-buffers decided.
+func (l *Layout) isView(op *ir.Op) bool {
+	if op.Def.Name != "split" {
+		return false
+	}
+	b := l.buffers[op.Results[0]]
+	return b != nil && b == l.buffers[op.Args[0].Value]
+}
+
+// rowsWith returns the value in whose rows v lies, and the first column of v there.
+// Unless v is a view, it is v itself.
+func (l *Layout) rowsWith(v *ir.Value) (rows *ir.Value, column int) {
+	for v.Kind == ir.Result && l.isView(v.Op) {
+		column += ops.SplitColumn(v.Op, slices.Index(v.Op.Results, v), 0)
+		v = v.Op.Args[0].Value
+	}
+	return v, column
+}
+
 // keep assigns a place to a value that outlives its region.
 func (l *Layout) keep(v *ir.Value) {
 	if _, ok := l.places[v]; ok {
+		return
+	}
+	if rows, column := l.rowsWith(v); rows != v {
+		l.keep(rows)
+		p := l.places[rows]
+		p.Symbol, p.Column, p.Cols = l.symbols.of("ROW_", v.Name), column, v.Type.Cols()
+		l.places[v] = p
 		return
 	}
 	b := l.buffers[v]

@@ -8,7 +8,8 @@
 //     which a step reads them.
 //   - States: the paged KV caches. Fixed: the fixed-size states.
 //   - Buffers: memory for values that outlive their region. Values with disjoint
-//     lifetimes share a buffer, according to the module's !slot annotations.
+//     lifetimes share a buffer, according to the module's !slot annotations. A view
+//     is a part of another value's rows.
 //   - Graphs: for each graph its inputs, its outputs among the arrays of a
 //     step, and its schedule: regions and loops over regions.
 //

@@ -100,6 +100,55 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestViews: a split in the slot of its argument is no region and copies nothing; its
+// parts, and their parts, start at columns of the argument's rows. Another split copies.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	l, err := New(parsed(t, "views.ir", `module m {
+  weight @e : f32[40, 64] from "e"
+  weight @w : f32[32, 32] from "w"
+  graph g (T tokens) {
+    input %ids : i32[T]
+    %x = embed %ids, @e !slot(0)
+    %p, %q = split %x {sizes=[16, 48]} !slot(0, 0)
+    %q1, %q2 = split %q {sizes=[32, 16]} !slot(0, 0)
+    %y = matmul %q1, @w !slot(1)
+    %a, %b = split %x {sizes=[48, 16]} !slot(0, 0)
+    %z = matmul %y, @w !slot(2)
+    %c, %d = split %z {sizes=[8, 24]} !slot(3, 4)
+    %k = matmul %z, @w !slot(5)
+    %r = concat %a, %b, %c, %d, %k, %p, %q2 !slot(6)
+    yield %r
+  }
+}`), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var regions []string
+	for _, r := range l.Regions {
+		if w, ok := r.Work.(*Rows); ok {
+			regions = append(regions, opNames(w.Ops))
+		}
+	}
+	if want := []string{"embed, split, split", "split", "concat"}; !slices.Equal(regions, want) {
+		t.Errorf("row by row: %q, expected %q", regions, want)
+	}
+	x := l.places[l.Module.Graphs[0].FindOp("split").Args[0].Value]
+	for _, v := range l.Module.Graphs[0].Values() {
+		p, _ := l.Place(v)
+		column, view := map[string]int{"p": 0, "q1": 16, "q2": 48, "a": 0, "b": 48}[v.Name]
+		switch {
+		case view && (p.Buffer != x.Buffer || p.Column != column || p.Pitch != 64 || p.Cols != v.Type.Cols()):
+			t.Errorf("%s lies at %+v, expected column %d of %%x", v, p, column)
+		case !view && (p.Column != 0 || p.Pitch != Round16(p.Cols)):
+			t.Errorf("%s lies at %+v, expected rows of its own", v, p)
+		}
+	}
+	if n := len(l.Buffers); n != 6 {
+		t.Errorf("%d buffers, expected those of x, y, z, c, d and k", n)
+	}
+}
+
 // TestWeights: weights of a layer lie together, one layer behind the other,
 // and names that C cannot tell apart get numbers.
 func TestWeights(t *testing.T) {

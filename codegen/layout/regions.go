@@ -75,7 +75,7 @@ func opNames(ops []*ir.Op) string {
 
 func (s *scheduler) rows(ops []*ir.Op) error {
 	work, err := s.rowsOf(ops)
-	if err != nil {
+	if err != nil || work == nil {
 		return err
 	}
 	s.add(&Region{Name: ops[len(ops)-1].Def.Name, Doc: "Row by row: " + opNames(ops), Role: firstRow(ops[0]).Role(), Work: work})
@@ -83,7 +83,7 @@ func (s *scheduler) rows(ops []*ir.Op) error {
 }
 
 // rowsOf returns the region of some row ops, with the results that outlive them and the
-// places of their float inputs.
+// places of their float inputs; nil if all results are views.
 func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
 	work := &Rows{Ops: ops, Keep: map[*ir.Value]bool{}}
 	for _, op := range ops {
@@ -95,10 +95,14 @@ func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
 		for _, r := range op.Results {
 			outside := func(u ir.Use) bool { return u.Op == nil || !slices.Contains(ops, u.Op) }
 			if slices.ContainsFunc(s.uses[r], outside) {
-				work.Keep[r] = true
+				rows, _ := s.l.rowsWith(r)
+				work.Keep[rows] = true
 				s.l.keep(r)
 			}
 		}
+	}
+	if !slices.ContainsFunc(ops, func(op *ir.Op) bool { return !s.l.isView(op) }) {
+		return nil, nil
 	}
 	return work, nil
 }
