@@ -42,9 +42,9 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	return [3]string{q, k, v}
 }
 
-// latentKeyValue projects keys and values from the low-rank vector c. The matrix may be
-// stored as two (GGUF): wk_b, transposed in each head, and wv_b. It is then made of
-// them, in the order of wkv_b: the rows for keys and values of each head.
+// latentKeyValue projects keys and values from the low-rank vector c. GGUF files may
+// store wkv_b as two matrices: wk_b, transposed in each head, and wv_b. It is then
+// concatenated from them: for each head, the rows of its key and those of its value.
 func (l *lowerer) latentKeyValue(sa, c string) string {
 	if !l.has(sa + "wk_b.weight") {
 		return l.affine("kvb", "wkv_b", sa+"wkv_b", c)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"testing"
 
 	"github.com/ebitengine/purego"
 	"github.com/iflowc/iflowc/ir"
@@ -13,20 +14,37 @@ import (
 )
 
 // cellShim runs an op on fixed-size states for some number of threads, one after
-// the other: no op waits for another thread.
+// the other: no op waits for another thread. It returns the number of floats that were
+// written behind the scratch of an op.
 const cellShim = `
 #include "ifl_recurrence.h"
 #include "ifl_scan.h"
+#include <stdlib.h>
 #define RUN(name)                                                        \
-  void shim_##name(ifl_##name *a, int threads);                          \
-  void shim_##name(ifl_##name *a, int threads) {                         \
+  int shim_##name(ifl_##name *a, int threads);                           \
+  int shim_##name(ifl_##name *a, int threads) {                          \
     a->cells.threads = threads;                                          \
     for (a->cells.tid = 0; a->cells.tid < threads; a->cells.tid++) ifl_run_##name(a); \
+    return 0;                                                            \
   }
 RUN(conv)
 RUN(lru)
-RUN(scan)
-RUN(recurrence)
+enum { BEHIND = 4096 };
+#define RUN_IN(name, floats)                                             \
+  int shim_##name(ifl_##name *a, int threads);                           \
+  int shim_##name(ifl_##name *a, int threads) {                          \
+    const int64_t n = floats;                                            \
+    int over = 0;                                                        \
+    a->scratch = aligned_alloc(64, (size_t)(n + BEHIND + 15) / 16 * 64); \
+    a->cells.threads = threads;                                          \
+    for (int i = 0; i < BEHIND; i++) a->scratch[n + i] = (float)i;           \
+    for (a->cells.tid = 0; a->cells.tid < threads; a->cells.tid++) ifl_run_##name(a); \
+    for (int i = 0; i < BEHIND; i++) over += a->scratch[n + i] != (float)i;  \
+    free(a->scratch);                                                    \
+    return over;                                                         \
+  }
+RUN_IN(scan, ifl_scan_floats(a->states))
+RUN_IN(recurrence, ifl_recurrence_floats(a->dim, a->vdim))
 `
 
 // cCells to cRecurrence are the structs of ifl_cells.h, ifl_scan.h and
@@ -70,7 +88,7 @@ type cScan struct {
 	out                 *float32
 	ldo                 int64
 	channels, states    int32
-	scratch             *float32
+	_                   *float32 // scratch, which the shim sets
 }
 
 type cRecurrence struct {
@@ -90,7 +108,7 @@ type cRecurrence struct {
 	ldo                                    int64
 	heads, keyHeads, dim, vdim, decays, dl int32
 	scale                                  float32
-	scratch                                *float32
+	_                                      *float32 // scratch, which the shim sets
 }
 
 // A cellOp is an op on a fixed-size state, with its weights.
@@ -104,7 +122,6 @@ type cellOp struct {
 	gauge      []func(r *rand.Rand) float64
 	start, row int64
 	silu       bool // the kernel applies silu to the result
-	scratch    []float32
 }
 
 // cellModule parses a module with one op on state %s; args are its arguments, as
@@ -153,7 +170,6 @@ func newCellOp(r *rand.Rand, state, op, attrs string, args ...string) *cellOp {
 		}
 		c.cols, c.weights, c.packed = append(c.cols, 0), append(c.weights, w), append(c.packed, p)
 	}
-	c.scratch = alignedFloats(1 << 20)
 	return c
 }
 
@@ -266,7 +282,7 @@ func narrow(f []float64) []float32 {
 }
 
 // run calls the kernel for a step with the rows of its arguments.
-func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [][]float32, out []float32, threads int) {
+func (c *cellOp) run(t *testing.T, lib map[string]uintptr, step *cStep, base []float32, rows [][]float32, out []float32, threads int) {
 	cells := cCells{step: step, base: &base[0], start: c.start, row: c.row}
 	at := func(i int) *float32 {
 		if i < 0 || i >= len(rows) {
@@ -300,7 +316,7 @@ func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [
 		p = &cLRU{cells: cells, x: at(0), ldx: ld(0), logA: at(1), lda: ld(1), out: &out[0], ldo: ldo, cols: int32(c.cols[0])}
 	case "scan":
 		p = &cScan{cells: cells, x: at(0), dt: at(1), b: at(2), c: at(3), ldx: ld(0), lddt: ld(1), ldb: ld(2), ldc: ld(3), a: at(4), out: &out[0], ldo: ldo,
-			channels: int32(shape[0]), states: int32(shape[1]), scratch: &c.scratch[0]}
+			channels: int32(shape[0]), states: int32(shape[1])}
 	case "recurrence":
 		s := ops.RecurrenceShapeOf(c.op)
 		word := func(attr string, words ...string) (n int32) {
@@ -313,13 +329,16 @@ func (c *cellOp) run(lib map[string]uintptr, step *cStep, base []float32, rows [
 		}
 		a := &cRecurrence{cells: cells, q: at(0), k: at(1), v: at(2), ldq: ld(0), ldk: ld(1), ldv: ld(2), decay: at(s.Decay - 1), lddecay: ld(s.Decay - 1), beta: at(s.Beta - 1), ldbeta: ld(s.Beta - 1),
 			erase: at(s.Erase - 1), write: at(s.Write - 1), lderase: ld(s.Erase - 1), ldwrite: ld(s.Write - 1), skip: at(s.Skip - 1), out: &out[0], ldo: ldo,
-			heads: int32(s.Heads), keyHeads: int32(s.KeyHeads), dim: int32(s.KeyDim), vdim: int32(s.ValueDim), scale: 0.5, scratch: &c.scratch[0],
+			heads: int32(s.Heads), keyHeads: int32(s.KeyHeads), dim: int32(s.KeyDim), vdim: int32(s.ValueDim), scale: 0.5,
 			decays: word("decay", "none", "fixed", "head", "channel"), dl: word("delta", "none", "rule", "vectors")}
 		if f := c.op.Floats("slopes"); len(f) > 0 {
 			a.slopes, a.slopeScale = &narrow(f)[0], 0.5
 		}
 		p = a
 	}
-	purego.SyscallN(lib[c.call], reflect.ValueOf(p).Pointer(), uintptr(threads))
+	over, _, _ := purego.SyscallN(lib[c.call], reflect.ValueOf(p).Pointer(), uintptr(threads))
 	runtime.KeepAlive(p) // and what it refers to
+	if int32(over) != 0 {
+		t.Errorf("%s wrote %d floats behind its scratch", c.call, int32(over))
+	}
 }

@@ -133,7 +133,7 @@ func (w *cellWorld) step(parts []cellPart, threads int) {
 	}
 	cols := w.op.op.Results[0].Type.Cols()
 	out := alignedFloats(len(tokens) * round16(cols))
-	w.op.run(w.lib, s, w.base, rows, out, threads)
+	w.op.run(w.t, w.lib, s, w.base, rows, out, threads)
 	for t, k := range tokens {
 		k.out = slices.Clone(out[t*round16(cols):][:cols])
 	}

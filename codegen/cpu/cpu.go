@@ -87,7 +87,7 @@ type needs struct {
 	row       int // columns of the widest
 	sparse    int // columns of a matrix with sparse outliers
 	attention *attentionNeeds
-	cells     int      // floats of scratch of an op on a fixed-size state
+	cells     []string // floats of scratch of ops on fixed-size states, in C
 	mixtures  []string // rows of ifl_mixtures
 	ranks     int      // ranks of the TP group; 1: none
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
@@ -20,27 +21,28 @@ func (e *emitter) recurrent(r *layout.Region, work *layout.Recurrent) error {
 	for _, line := range f.Fields {
 		w.P("%s", line)
 	}
-	if n := cellScratch(work.Op); n > 0 {
+	if floats := cellScratch(work.Op); floats != "" {
 		w.P(".scratch = c->own[tid].cells,")
-		e.need.cells = max(e.need.cells, n)
+		if !slices.Contains(e.need.cells, floats) {
+			e.need.cells = append(e.need.cells, floats)
+		}
 	}
 	w.P("};")
 	w.P("ifl_run_%s(&a);", f.Type)
 	return nil
 }
 
-// cellScratch returns the floats of scratch per thread that an op needs: those of
-// ifl_scan_floats and ifl_recurrence_floats.
-func cellScratch(op *ir.Op) int {
+// cellScratch returns the C expression of the floats of scratch per thread that an op
+// needs, or "".
+func cellScratch(op *ir.Op) string {
 	shape := op.Args[0].State.Fields[0].Shape
 	switch op.Def.Name {
 	case "selective_scan":
-		return 32 * shape[1]
+		return fmt.Sprintf("ifl_scan_floats(%d)", shape[1])
 	case "linear_recurrence":
-		d, v := layout.Round16(shape[1]), layout.Round16(shape[2])
-		return 2*d*v + layout.CellRows*(7*d+4*v) + 4*d + 6*layout.CellRows*layout.CellRows
+		return fmt.Sprintf("ifl_recurrence_floats(%d, %d)", shape[1], shape[2])
 	}
-	return 0
+	return ""
 }
 
 // fixedStates returns the rows of ifl_fixed_states.

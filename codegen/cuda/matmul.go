@@ -74,10 +74,8 @@ func (m *matmul) writeFront() error {
 	place, stored := m.u.e.layout.Place(m.X)
 	if len(m.Before) == 0 && stored {
 		m.source, m.front.row = m.u.names.Row(place, "t"), 16
-		m.ready = m.act.name == "ifl_f32" && place.Cols%16 == 0
-		if m.Slices > 1 && place.Pitch > place.Cols {
-			m.ready = false // a view has other columns between the slices of two rows
-		}
+		// The slices of two rows of a view have other columns between them.
+		m.ready = m.act.name == "ifl_f32" && place.Cols%16 == 0 && (m.Slices == 1 || place.Pitch == place.Cols)
 		if m.ready {
 			m.rows, m.bytes = m.u.names.Rows(place), int64(place.Pitch)*4/int64(m.Slices)
 			return nil

@@ -39,6 +39,11 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
   }
   IFL_TAKE(c->experts, uint8_t *, experts);
 #endif
+#ifdef IFL_CELL_SCRATCH
+  const int64_t floats[] = {IFL_CELL_SCRATCH};
+  int64_t cells = 0;
+  for (size_t i = 0; i < IFL_COUNT(floats); i++) cells = floats[i] > cells ? floats[i] : cells;
+#endif
 #ifdef IFL_CROSS
   IFL_TAKE(c->zeros, int32_t *, (int64_t)tokens * 4);
 #endif
@@ -56,7 +61,7 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
     IFL_TAKE(c->own[i].mm, uint8_t *, (int64_t)IFL_PRODUCT_K * IFL_MM_SCRATCH_PER_K + 4096);
 #endif
 #ifdef IFL_CELL_SCRATCH
-    IFL_TAKE(c->own[i].cells, float *, (int64_t)IFL_CELL_SCRATCH * 4);
+    IFL_TAKE(c->own[i].cells, float *, cells * 4);
 #endif
 #ifdef IFL_ROW
     IFL_TAKE(c->own[i].row, float *, (int64_t)IFL_SCRATCH_ROWS * IFL_ROW * 4);

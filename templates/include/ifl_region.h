@@ -10,7 +10,7 @@
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
  *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: elements of the Hessians; IFL_CALIB_ROW: floats per row
  *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
- *   IFL_CELLS         the model has fixed-size states; IFL_CELL_SCRATCH: floats of scratch of an op on them
+ *   IFL_CELLS         the model has fixed-size states; IFL_CELL_SCRATCH: floats of scratch of the ops on them
  *   IFL_EXPERTS       the model has mixtures of experts
  *   IFL_CROSS         index of the graph with cross-attention
  *   IFL_RANKS         ranks of the TP group; 1 if the model is not partitioned */
