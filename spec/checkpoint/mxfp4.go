@@ -10,10 +10,6 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// mxfp4Values are the magnitudes of a code's low three bits. The high bit is the
-// sign (E2M1, OCP Microscaling Formats 1.0, §5.3.3).
-var mxfp4Values = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
-
 const (
 	mxfp4Block = 16 // bytes of 32 codes; the low bits of a byte are its first code
 	mxfp4Bias  = 127
@@ -76,9 +72,5 @@ func mxfp4Entry(name string, blocks, scales entry) entry {
 
 // mxfp4Bits returns a code times a power of two, as bf16.
 func mxfp4Bits(code byte, power int) uint16 {
-	x := float32(math.Ldexp(float64(mxfp4Values[code&7]), power))
-	if code&8 != 0 {
-		x = -x
-	}
-	return uint16(math.Float32bits(x) >> 16)
+	return uint16(math.Float32bits(float32(math.Ldexp(float64(e2m1[code]), power))) >> 16)
 }

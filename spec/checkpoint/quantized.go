@@ -20,7 +20,7 @@ type quantConfig struct {
 	Method     string `json:"quant_method"`
 	Version    string `json:"version"`           // AWQ: gemm, gemv …
 	Checkpoint string `json:"checkpoint_format"` // GPTQ: gptq stores zero − 1, gptq_v2 stores zero
-	Block      []int  `json:"weight_block_size"` // FP8
+	Block      []int  `json:"weight_block_size"` // rows and columns of a scale's block
 }
 
 // maxQuantConfig is the maximum size of config.json in bytes.
@@ -48,7 +48,7 @@ var marks = []struct {
 	adopt func(s *Set, base string, c quantConfig) error
 }{
 	{".qweight", adoptIntegers},
-	{".weight_packed", adoptCompressed},
+	{".weight_packed", adoptCompressed}, // integers; adoptFloats reads 4-bit floats
 	{".SCB", refuseBitsAndBytes},
 	{".weight.absmax", refuseBitsAndBytes},
 }
@@ -79,7 +79,10 @@ func (s *Set) adoptQuantized() error {
 			}
 		}
 	}
-	if err := s.adoptFP8(); err != nil {
+	if !read {
+		c = readQuantConfig(filepath.Dir(s.entries[0].File))
+	}
+	if err := s.adoptFloats(c); err != nil {
 		return err
 	}
 	s.compact()

@@ -129,6 +129,9 @@ func (s *Set) adoptAWQ(base string, q, zeros, scales entry) error {
 // adoptCompressed replaces the "pack-quantized" matrices of compressed-tensors:
 // weight_packed [out, in·bits/32], weight_scale [out, groups], symmetric.
 func adoptCompressed(s *Set, base string, _ quantConfig) error {
+	if i := s.index[base+".weight_packed"]; s.entries[i].DType == tensor.U8 {
+		return nil // 4-bit floats
+	}
 	q, err := s.need(base+".weight_packed", base, wordTypes...)
 	if err != nil {
 		return err

@@ -35,6 +35,15 @@ func TestQuantized(t *testing.T) {
 		{"fp8_tensor", tensor.F16, 1.0 / 2048, "8-bit floats"},
 		{"fp8_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
 		{"fp8_e5m2", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"fp8_scale", tensor.BF16, 0, "8-bit floats"},
+		{"fp8_experts", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"fp8_experts_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"mxfp8", tensor.BF16, 0, "8-bit floats"},
+		{"fp4_scale", tensor.BF16, 0, "4-bit floats"},
+		{"mxfp4", tensor.BF16, 0, "4-bit floats"},
+		{"nvfp4", tensor.F16, 1.0 / 2048, "4-bit floats"},
+		{"nvfp4_modelopt", tensor.F16, 1.0 / 2048, "4-bit floats"},
+		{"int8", tensor.F16, 1.0 / 2048, "8-bit integers"},
 	} {
 		set, err := checkpoint.Open(filepath.Join("testdata", "quantized", c.dir))
 		if err != nil {

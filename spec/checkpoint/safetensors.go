@@ -123,11 +123,14 @@ func safetensorsEntry(dec *json.Decoder, start, size int64) (entry, error) {
 		return entry{}, errors.New("want dtype, shape and two data_offsets")
 	}
 	dt, ok := safetensorsTypes[*h.DType]
-	if !ok && fp8[*h.DType] != nil {
+	if f := smallFormats[*h.DType]; !ok && f != nil {
 		dt, ok = tensor.U8, true
+		if last := len(*h.Shape) - 1; f.packed && last >= 0 { // two numbers per byte
+			(*h.Shape)[last] /= 2
+		}
 	}
 	if !ok {
-		return entry{}, fmt.Errorf("dtype %q is not supported; supported: F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8 and BOOL", *h.DType)
+		return entry{}, fmt.Errorf("dtype %q is not supported; supported: F64, F32, F16, BF16, F8_E4M3, F8_E5M2, F8_E8M0, F4, I64, I32, I16, I8, U8 and BOOL", *h.DType)
 	}
 	shape, want, err := storedSize(dt, *h.Shape)
 	if err != nil {

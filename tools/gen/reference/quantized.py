@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Small quantized matrices in the layouts of GPTQ, AWQ, compressed-tensors and FP8 checkpoints, with what they decode to.
+"""Small quantized matrices in the layouts of GPTQ, AWQ, compressed-tensors, ModelOpt, FP8 and FP4 checkpoints, with what they decode to.
 
 Each file holds one matrix "l" and its float32 values as "want", decoded here with numpy alone by each
 project's own unpacking: AutoGPTQ's and GPTQModel's torch kernels, AutoAWQ's unpack_awq, compressed-tensors'
-unpack_from_int32, DeepSeek-V3's weight_dequant.
+unpack_from_int32 and unpack_fp4_from_uint8, ModelOpt's NVFP4QTensor.dequantize, DeepSeek-V3's weight_dequant.
 
     python tools/gen/reference/quantized.py spec/checkpoint/testdata/quantized
 """
@@ -75,12 +75,77 @@ def fp8(kind: str) -> tuple[dict, dict]:
     return {"l.weight": w, name: scale, "want": w.float() * (scale.repeat_interleave(128, 1) if kind == "block" else scale)}, {"quant_method": "fp8"}
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def fp4(rows: int, cols: int) -> tuple[torch.Tensor, np.ndarray]:
+    """Codes, two per byte with the first in the low bits, and their values."""
+    codes = rng.integers(0, 16, (rows, cols))
+    return torch.from_numpy((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)), E2M1[codes]
+
+
+def groups(scale: np.ndarray, size: int) -> np.ndarray:
+    return np.repeat(scale, size, 1)
+
+
+def powers(*shape: int) -> tuple[torch.Tensor, np.ndarray]:
+    """Exponents with a bias of 127, and their powers of two."""
+    e = rng.integers(117, 123, shape)
+    return torch.from_numpy(e.astype(np.uint8)), np.exp2(e - 127.0).astype(np.float32)
+
+
+def nvfp4(kind: str) -> tuple[dict, dict]:
+    packed, values = fp4(OUT, IN)
+    scale = torch.from_numpy(rng.uniform(50, 400, (OUT, IN // 16)).astype(np.float32)).to(torch.float8_e4m3fn)
+    values = values * groups(scale.float().numpy(), 16)
+    if kind == "compressed":  # the global scale divides
+        return {"l.weight_packed": packed, "l.weight_scale": scale, "l.weight_global_scale": torch.tensor([3210.0]), "l.input_global_scale": torch.tensor([7.0]),
+                "want": torch.from_numpy(values / np.float32(3210))}, {"quant_method": "compressed-tensors"}
+    inputs = torch.from_numpy(rng.uniform(0.5, 2, IN).astype(np.float32))
+    return {"l.weight": packed, "l.weight_scale": scale, "l.weight_scale_2": torch.tensor(0.0004), "l.input_scale": torch.tensor(0.1), "l.pre_quant_scale": inputs,
+            "l.k_scale": torch.tensor(1.5), "want": torch.from_numpy(values * np.float32(0.0004) * inputs.numpy())}, {"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}
+
+
+def mx(kind: str) -> tuple[dict, dict]:
+    """Scales that are powers of two: MXFP4 and MXFP8 of compressed-tensors, FP8 and FP4 of DeepSeek-V4."""
+    if kind == "mxfp4":
+        packed, values = fp4(OUT, IN)
+        raw, scale = powers(OUT, IN // 32)
+        return {"l.weight_packed": packed, "l.weight_scale": raw, "want": torch.from_numpy(values * groups(scale, 32))}, {"quant_method": "compressed-tensors"}
+    if kind == "fp4_scale":
+        packed, values = fp4(OUT, IN)
+        raw, scale = powers(OUT, IN // 32)
+        return {"l.weight": packed.view(torch.int8), "l.scale": raw.view(torch.float8_e8m0fnu), "want": torch.from_numpy(values * groups(scale, 32))}, {"quant_method": "fp8"}
+    w = torch.from_numpy(rng.normal(0, 20, (OUT, IN)).astype(np.float32)).to(torch.float8_e4m3fn)
+    if kind == "mxfp8":
+        raw, scale = powers(OUT, IN // 32)
+        return {"l.weight": w, "l.weight_scale": raw, "want": w.float() * torch.from_numpy(groups(scale, 32))}, {"quant_method": "compressed-tensors"}
+    raw, scale = powers(2, IN // 32)
+    return {"l.weight": w, "l.scale": raw.view(torch.float8_e8m0fnu), "want": w.float() * torch.from_numpy(np.repeat(groups(scale, 32), 5, 0)[:OUT])}, {"quant_method": "fp8", "weight_block_size": [5, 32]}
+
+
+def experts(per: str) -> tuple[dict, dict]:
+    """Matrices of three experts in one tensor."""
+    w = torch.from_numpy(rng.normal(0, 20, (3, OUT, IN)).astype(np.float32)).to(torch.float8_e4m3fn)
+    scale = torch.from_numpy(rng.uniform(1e-4, 1e-3, {"block": (3, 2, 4), "expert": (3,)}[per]).astype(np.float32))
+    wide = scale.repeat_interleave(OUT // 2, 1).repeat_interleave(IN // 4, 2) if per == "block" else scale[:, None, None]
+    return {"l.weight": w, f"l.weight_scale{'_inv' if per == 'block' else ''}": scale, "want": w.float() * wide}, {"quant_method": "fp8"}
+
+
+def int8() -> tuple[dict, dict]:
+    w = torch.from_numpy(rng.integers(-127, 128, (OUT, IN)).astype(np.int8))
+    scale = torch.from_numpy(rng.uniform(1e-4, 1e-3, (OUT, 1)).astype(np.float32))
+    return {"l.weight": w, "l.weight_scale": scale, "want": w.float() * scale}, {"quant_method": "compressed-tensors"}
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     cases = {"gptq2": gptq(2, True), "gptq3": gptq(3, False), "gptq4": gptq(4, True), "gptq4_asym": gptq(4, False),
              "gptq4_v2": gptq(4, False, v2=True), "gptq4_desc": gptq(4, True, act_order=True), "gptq8": gptq(8, True),
              "awq": awq(), "compressed": compressed(), "fp8_row": fp8("row"), "fp8_tensor": fp8("tensor"),
-             "fp8_block": fp8("block"), "fp8_e5m2": fp8("e5m2")}
+             "fp8_block": fp8("block"), "fp8_e5m2": fp8("e5m2"),
+             "nvfp4": nvfp4("compressed"), "nvfp4_modelopt": nvfp4("modelopt"), "mxfp4": mx("mxfp4"), "mxfp8": mx("mxfp8"), "fp4_scale": mx("fp4_scale"), "fp8_scale": mx("fp8_scale"),
+             "fp8_experts": experts("expert"), "fp8_experts_block": experts("block"), "int8": int8()}
     for name, case in cases.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         save_file(case[0], folder / name / "model.safetensors")
