@@ -23,6 +23,7 @@ type answerParser struct {
 	asJSON   bool            // the calls between the markers are JSON, whatever the format
 	bare     bool            // the marker before the calls is missing
 	body     callBody        // reads the calls between the markers; nil: JSON
+	message  messagePart     // with channels
 	ids      map[string]bool // ids that the model has chosen
 }
 
@@ -32,11 +33,15 @@ func newAnswerParser(f *callFormat, opts ReaderOptions) answerParser {
 
 // push parses more text; last marks the end of the answer.
 func (p *answerParser) push(text string, last bool) (d Delta) {
-	if p.format == nil || !p.opts.Tools && !p.opts.Reasoning {
+	step := p.step
+	switch {
+	case p.format == nil || !p.opts.Tools && !p.opts.Reasoning:
 		return Delta{Content: text}
+	case p.format.channels:
+		step = p.channel
 	}
 	p.pending += text
-	for p.step(&d, last) {
+	for step(&d, last) {
 	}
 	return d
 }

@@ -177,6 +177,14 @@ func onlyText(types []string) bool {
 	})
 }
 
+// otherTypes returns the types without that of text; all others, if it was the only one.
+func otherTypes(types []string) []string {
+	if onlyText(types) {
+		return []string{"number", "boolean", "null", "array", "object"}
+	}
+	return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t == "string" })
+}
+
 // convert returns the JSON of a value that is written as text: of the first type that
 // fits, else a string.
 func convert(text string, types []string) string {

@@ -24,7 +24,7 @@ func (f *callFormat) constraint() grammar.CallFormat {
 	}
 	c := grammar.CallFormat{
 		Open: open + f.begin + f.prefix, Between: f.between, End: f.end, Shut: shut,
-		Name: f.keys[0], Arguments: f.keys[1], Numbered: f.numbered, Python: f.python,
+		Name: f.keys[0], Arguments: f.keys[1], Numbered: f.numbered, Python: f.python, Quote: f.quote, Kinds: f.kinds,
 	}
 	if f.argument[0] != "" {
 		c.Between += f.pad

@@ -19,7 +19,7 @@ func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 		vocab[string(c)] = len(vocab)
 	}
 	var added []map[string]any
-	for i, text := range []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|user|>", "[TOOL_CALLS]", "<tool_call>", "</tool_call>"} {
+	for i, text := range []string{"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|user|>", "[TOOL_CALLS]", "<tool_call>", "</tool_call>", "<|return|>", "<|call|>"} {
 		added = append(added, map[string]any{"id": len(vocab) + i, "content": text, "special": i < 6, "normalized": false})
 	}
 	file, err := json.Marshal(map[string]any{
@@ -178,6 +178,13 @@ func TestStopsAndOpen(t *testing.T) {
 	text, err := tmpl.Render(nil, RenderOptions{Tools: []json.RawMessage{json.RawMessage(`{"name": "f"}`)}})
 	if err != nil || text != "f" {
 		t.Errorf("with tools: %q, %v", text, err)
+	}
+	channels, err := Open(Templates{Chat: "{{ tools }}{% for m in messages %}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}"}, tok, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := channels.Stops(tok, nil); !slices.Equal(got, []int32{id("<|return|>"), id("<|call|>")}) {
+		t.Errorf("stops of an answer in messages: %v", got)
 	}
 	if _, err := Open(Templates{Name: "m"}, tok, ""); err == nil || !strings.Contains(err.Error(), "m has no chat template") {
 		t.Errorf("no template: %v", err)

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,9 @@ func spell(f grammar.CallFormat, keys, values []string) string {
 	for i, key := range keys {
 		text := values[i]
 		switch {
+		case f.Quote != "":
+			parts = append(parts, key+":"+quoted(text, f.Quote))
+			continue
 		case f.Python:
 			words := map[string]string{"true": "True", "null": "None"}
 			if word, ok := words[text]; ok {
@@ -38,6 +42,9 @@ func spell(f grammar.CallFormat, keys, values []string) string {
 			if err := json.Unmarshal([]byte(values[i]), &text); err != nil {
 				panic(err)
 			}
+			text = f.Kinds[0] + text
+		default:
+			text = f.Kinds[1] + text
 		}
 		parts = append(parts, f.Argument[0]+key+f.Argument[1]+text+f.Argument[2])
 	}
@@ -56,6 +63,34 @@ func spell(f grammar.CallFormat, keys, values []string) string {
 		number = ":12"
 	}
 	return f.Open + "f" + number + f.Between + arguments + f.End + f.Shut
+}
+
+// quoted writes JSON with other quotes: strings without escapes, keys without quotes.
+func quoted(text, quote string) string {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return text
+	}
+	var parts []string
+	switch v := v.(type) {
+	case string:
+		return quote + v + quote
+	case []any:
+		for _, x := range v {
+			data, _ := json.Marshal(x)
+			parts = append(parts, quoted(string(data), quote))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case map[string]any:
+		for k, x := range v {
+			data, _ := json.Marshal(x)
+			parts = append(parts, k+":"+quoted(string(data), quote))
+		}
+		slices.Sort(parts)
+		slices.Reverse(parts) // the order of the test's properties
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return text
 }
 
 // TestForcedCalls checks, for every format, that the grammar of a required call accepts

@@ -69,6 +69,10 @@ func FuzzCalls(f *testing.F) {
 			`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
 			"<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>3</arg_value>\n<arg_key>s</arg_key><arg_value>a<b</arg_value></tool_call><tool_call>g</tool_call>",
 			"a <function=x b <function=f>\n<parameter=s>\n1\n</parameter>\n</function>\n</tool_call>c",
+			"<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\": 1}<|call|>",
+			" to=functions.g<|channel|>commentary<|message|>  x<|end|>assistant<|message|>a<|return|>b",
+			`<|tool_call>call:f{s:<|"|>a \ "b"<|"|>,n:3,o:{k:[<|"|>x<|"|>,null],<|"|>l<|"|>:"q"}}<tool_call|><|tool_call>call:g{}<tool_call|>`,
+			"<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"s\" string=\"true\">3</｜DSML｜parameter>\n<｜DSML｜parameter name=\"o\" string=\"false\">{\"a\": [1]}</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
 			`[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}`, "<think>a<|tool_calls_section_begin|>", `{"name": "f", "parameters": {}}`,
 		} {
 			f.Add(c, uint8(i), uint8(i))

@@ -29,12 +29,12 @@ func (c *namedCalls) step(p *answerParser, d *Delta, last bool) bodyState {
 		}
 		return bodyWaiting
 	}
-	if p.format.end != "" && c.part == afterArguments {
+	if end := strings.TrimLeft(p.format.end, spaces); end != "" && c.part == afterArguments {
 		p.pending = strings.TrimLeft(p.pending, spaces)
-		if starts(p.pending, p.format.end, last) == bodyWaiting {
+		if starts(p.pending, end, last) == bodyWaiting {
 			return bodyWaiting
 		}
-		p.pending = strings.TrimPrefix(p.pending, p.format.end)
+		p.pending = strings.TrimPrefix(p.pending, end)
 		c.part = afterCall
 	}
 	s := p.behind(last)

@@ -52,10 +52,13 @@ func (c *pythonCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 	if list, ok := strings.CutPrefix(text, "["); ok && c.calls == 0 && short {
 		text, short = skipSpace(list)
 	}
-	name, rest, s := identifier(text, '(', last)
+	name, rest, s := "", "", starts(text, p.format.begin, last)
+	if s == bodyMoved {
+		name, rest, s = identifier(text[len(p.format.begin):], p.format.between[0], last)
+	}
 	if s == bodyMoved && short {
 		if rest, short = skipSpace(rest); starts(rest, p.format.end, last) != bodyMoved {
-			_, _, s = identifier(rest, '=', last)
+			_, _, s = identifier(rest, p.format.assign(), last)
 		}
 	}
 	if !short {
@@ -67,6 +70,14 @@ func (c *pythonCalls) head(p *answerParser, d *Delta, last bool) bodyState {
 	d.addArguments(p.calls-1, "{")
 	c.part, c.count, p.pending = inKeywords, 0, rest
 	return bodyMoved
+}
+
+// assign returns the character between the name and the value of a keyword argument.
+func (f *callFormat) assign() byte {
+	if f.quote != "" {
+		return ':'
+	}
+	return '='
 }
 
 // identifier cuts a name off a text, up to a character.
@@ -100,7 +111,7 @@ func (c *pythonCalls) keyword(p *answerParser, d *Delta, last bool) bodyState {
 	if s == bodyWaiting {
 		return s
 	}
-	key, rest, s := identifier(text, '=', last)
+	key, rest, s := identifier(text, p.format.assign(), last)
 	switch s {
 	case bodyMoved:
 		start := jsonString(key) + ": "
@@ -118,7 +129,7 @@ func (c *pythonCalls) keyword(p *answerParser, d *Delta, last bool) bodyState {
 	default:
 		return s
 	}
-	c.part, c.value = inPython, pythonValue{close: p.format.close, drop: s == bodyRefused}
+	c.part, c.value = inPython, pythonValue{close: p.format.close, mark: p.format.quote, drop: s == bodyRefused}
 	return bodyMoved
 }
 

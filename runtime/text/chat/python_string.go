@@ -10,7 +10,10 @@ import (
 // string reads a part of a string. Models do not always escape quotes, so a quote ends
 // the string only before a comma, a colon, a closing bracket or the end.
 func (v *pythonValue) string(text string, last bool) (n int, ended bool) {
-	special := `\` + v.quote[:1]
+	special := v.quote[:1]
+	if v.quote != v.mark {
+		special += `\`
+	}
 	if v.close != "" {
 		special += v.close[:1]
 	}

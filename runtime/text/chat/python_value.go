@@ -10,6 +10,7 @@ import (
 // become arrays, dicts objects.
 type pythonValue struct {
 	close string // a marker that ends the value wherever it occurs; "": none
+	mark  string // quote of strings without escapes; "": none
 	drop  bool   // write nothing
 
 	out    strings.Builder
@@ -81,6 +82,14 @@ func (v *pythonValue) start(text string, last bool) (n int, ended bool) {
 	case s == bodyMoved || text == "": // text == "" with last
 		return 0, v.finish()
 	}
+	if v.mark != "" {
+		switch starts(text, v.mark, last) {
+		case bodyWaiting:
+			return 0, false
+		case bodyMoved:
+			return v.open(v.mark), false
+		}
+	}
 	switch c := text[0]; c {
 	case ' ', '\t', '\r', '\n':
 		return 1, false
@@ -88,16 +97,11 @@ func (v *pythonValue) start(text string, last bool) (n int, ended bool) {
 		triple := strings.Repeat(text[:1], 3)
 		switch s := starts(text, triple, last); {
 		case s == bodyMoved:
-			v.quote = triple
+			return v.open(triple), false
 		case s == bodyWaiting && len(text) < len(triple):
 			return 0, false
-		default:
-			v.quote = text[:1]
 		}
-		v.item()
-		v.out.WriteByte('"')
-		v.part = inString
-		return len(v.quote), false
+		return v.open(text[:1]), false
 	case '[', '(', '{':
 		if len(v.stack) >= maxPythonDepth || v.isKey() {
 			break
@@ -119,6 +123,14 @@ func (v *pythonValue) start(text string, last bool) (n int, ended bool) {
 		return 1, false
 	}
 	return v.word(text, last)
+}
+
+// open starts a string and returns the length of its quote.
+func (v *pythonValue) open(quote string) int {
+	v.item()
+	v.out.WriteByte('"')
+	v.part, v.quote = inString, quote
+	return len(quote)
 }
 
 func b2i(b bool) int {

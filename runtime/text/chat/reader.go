@@ -81,7 +81,10 @@ func (r *Reader) Push(id int32) Delta {
 	return r.parser.push(r.stream.Push(id), false)
 }
 
-func (r *Reader) isMark(id int32) bool { return slices.Contains(r.marks, r.tok.Token(id)) }
+func (r *Reader) isMark(id int32) bool {
+	token := r.tok.Token(id)
+	return slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(mark, token) })
+}
 
 // Flush marks the end of the answer and returns the rest.
 func (r *Reader) Flush() Delta { return r.parser.push(r.stream.Flush(), true) }

@@ -7,12 +7,24 @@ import (
 )
 
 // Stops returns the tokens that end an answer: eos, the model's own tokens such as
-// those in generation_config.json, and the special token that the template writes after
-// an assistant message.
+// those in generation_config.json, the tokens of the format of its answers, and the special
+// token that the template writes after an assistant message, unless an answer consists of
+// several.
 func (t *Template) Stops(tok *tokenizer.Tokenizer, eos []int32) []int32 {
 	out := slices.Clone(eos)
-	if id, ok := t.endOfTurn(tok); ok && !slices.Contains(out, id) {
-		out = append(out, id)
+	add := func(id int32, ok bool) {
+		if ok && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	f := t.callFormat()
+	if f == nil || !f.channels {
+		add(t.endOfTurn(tok))
+	}
+	if f != nil {
+		for _, token := range f.stops {
+			add(tok.ID(token))
+		}
 	}
 	return out
 }

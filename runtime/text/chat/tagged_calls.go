@@ -75,10 +75,10 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	}
 	switch s := starts(text, f.argument[0], last); {
 	case s == bodyMoved:
-		key, rest, s := f.argumentHead(text[len(f.argument[0]):], last)
+		key, kind, rest, s := f.argumentHead(text[len(f.argument[0]):], last)
 		if s == bodyMoved {
 			p.pending = rest
-			c.open(p, d, key)
+			c.open(p, d, key, kind)
 		}
 		if s != bodyRefused {
 			return s
@@ -96,20 +96,39 @@ func (c *taggedCalls) between(p *answerParser, d *Delta, last bool) bodyState {
 	return bodyMoved
 }
 
-// argumentHead cuts the name off an argument, up to the value.
-func (f *callFormat) argumentHead(text string, last bool) (name, rest string, s bodyState) {
+// argumentHead cuts the name off an argument, up to the value. kind is one of f.kinds, if
+// the format has them.
+func (f *callFormat) argumentHead(text string, last bool) (name, kind, rest string, s bodyState) {
 	if name, rest, s = cutName(text, last, f.argument[1]); s != bodyMoved {
-		return "", "", s
+		return "", "", "", s
 	}
 	rest = rest[len(f.argument[1]):]
+	if f.kinds[0] != "" {
+		kind, rest, s = f.cutKind(rest, last)
+		return name, kind, rest, s
+	}
 	if f.argument[2] == "" {
-		return name, rest, s
+		return name, "", rest, s
 	}
 	rest, ok := skipSpace(rest)
 	if s = starts(rest, f.argument[2], last); !ok {
 		s = bodyRefused
 	}
-	return name, strings.TrimPrefix(rest, f.argument[2]), s
+	return name, "", strings.TrimPrefix(rest, f.argument[2]), s
+}
+
+// cutKind cuts the kind of a value off a text.
+func (f *callFormat) cutKind(text string, last bool) (kind, rest string, s bodyState) {
+	s = bodyRefused
+	for _, kind := range f.kinds {
+		switch starts(text, kind, last) {
+		case bodyMoved:
+			return kind, text[len(kind):], bodyMoved
+		case bodyWaiting:
+			s = bodyWaiting
+		}
+	}
+	return "", text, s
 }
 
 // end ends a call.
@@ -120,9 +139,15 @@ func (c *taggedCalls) end(p *answerParser, d *Delta) bodyState {
 	return bodyMoved
 }
 
-// open starts an argument.
-func (c *taggedCalls) open(p *answerParser, d *Delta, key string) {
+// open starts an argument. Its kind, if there is one, says more than the schema.
+func (c *taggedCalls) open(p *answerParser, d *Delta, key, kind string) {
 	c.key, c.types, c.fresh = key, c.tool.types(key), true
+	switch {
+	case kind != "" && kind == p.format.kinds[0]:
+		c.types = []string{"string"}
+	case kind != "":
+		c.types = otherTypes(c.types)
+	}
 	c.part = inValue
 	if onlyText(c.types) {
 		c.part = inText

@@ -20,12 +20,14 @@ type CallFormat struct {
 	Numbered        bool      // a colon and a number follow the name
 	Between, End    string    // text before and after the arguments
 	Python          bool      // the arguments are keyword arguments with Python literals
+	Quote           string    // with Python, if set: encloses strings, which have no escapes; a colon follows a name, and keys have no quotes
 	Argument        [3]string // if set: texts before an argument's name, between its name and its value, and after its value
+	Kinds           [2]string // if set: texts before a value that is text, and before another
 }
 
 // Marked reports whether a token's text is part of the format's own text.
 func (f CallFormat) Marked(token string) bool {
-	for _, text := range append([]string{f.Open, f.Shut, f.Between, f.End}, f.Argument[:]...) {
+	for _, text := range append([]string{f.Open, f.Shut, f.Between, f.End, f.Quote}, f.Argument[:]...) {
 		if token != "" && strings.Contains(text, token) {
 			return true
 		}

@@ -35,15 +35,23 @@ func (m mode) inner() mode {
 // named distinguishes rules of the same schema in several modes.
 func (m mode) named(name string) string { return string(rune('0'+m)) + name }
 
-// identifiers are the names of arguments that a call in Python can have.
-var identifiers = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+// identifiers are the names of arguments that a call in Python can have, of
+// identifierRunes.
+var (
+	identifiers     = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	identifierRunes = []runeRange{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}
+)
 
 // argument writes an argument of a call.
 func (w *schemaWriter) argument(name string, schema any, path string) part {
 	f := w.format
 	switch {
 	case f.Python && identifiers.MatchString(name):
-		return w.b.seq(w.text(name+"="), w.in(asPython, schema, path))
+		assign := "="
+		if f.Quote != "" {
+			assign = ":"
+		}
+		return w.b.seq(w.text(name+assign), w.in(asPython, schema, path))
 	case f.Python || strings.ContainsAny(name, "<>\"\r\n"):
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
 	}
@@ -86,15 +94,55 @@ func (w *schemaWriter) word(v any) part {
 	return w.b.alt(w.text(python), w.text(text))
 }
 
-// endOfText returns the text that ends an argument, and that no argument can contain.
-func (w *schemaWriter) endOfText() string { return strings.TrimSpace(w.format.Argument[2]) }
+// plain reports whether strings are written without escapes.
+func (w *schemaWriter) plain() bool {
+	return w.mode == asText || w.bareKeys()
+}
+
+// endOfText returns the text that ends a string without escapes, which it cannot contain.
+func (w *schemaWriter) endOfText() string {
+	if w.mode == asPython {
+		return w.format.Quote
+	}
+	return strings.TrimSpace(w.format.Argument[2])
+}
+
+// kind writes what precedes a value that is text, or another.
+func (w *schemaWriter) kind(text bool, p part) part {
+	k := w.format.Kinds
+	switch {
+	case w.mode != asText || k[0] == "":
+		return p
+	case text:
+		return w.b.seq(w.text(k[0]), p)
+	}
+	return w.b.seq(w.text(k[1]), p)
+}
+
+// bareKeys reports whether keys have no quotes.
+func (w *schemaWriter) bareKeys() bool { return w.mode == asPython && w.format.Quote != "" }
+
+// key writes the name of an object's member.
+func (w *schemaWriter) key(name, path string) part {
+	if !w.bareKeys() {
+		return w.text(writeJSON(name))
+	}
+	if !identifiers.MatchString(name) {
+		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
+	}
+	return w.text(name)
+}
 
 // plainText writes a constant as it is.
 func (w *schemaWriter) plainText(text, path string) part {
 	if strings.Contains(text, w.endOfText()) {
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls, in which %s ends an argument", text, w.endOfText())
 	}
-	return w.text(text)
+	quote := ""
+	if w.mode == asPython {
+		quote = w.format.Quote
+	}
+	return w.text(quote + text + quote)
 }
 
 // plainChars writes the characters of a string with a pattern or limits. The first
@@ -106,9 +154,10 @@ func (w *schemaWriter) plainChars() charset {
 	}
 }
 
-// except writes any text that does not contain end. A state for each prefix of end
-// stands for a text that ends in it.
-func (b *builder) except(end string) part {
+// except writes any text that does not contain a mark. A state for each prefix of the
+// mark stands for a text that ends in it.
+func (b *builder) except(mark string) part {
+	end := []rune(mark)
 	states := make([]int32, len(end))
 	for i := range states {
 		states[i] = b.state()
@@ -119,12 +168,14 @@ func (b *builder) except(end string) part {
 		var taken []runeRange
 		for to := len(end) - 1; to >= 0; to-- { // the longest prefix that ends in a character
 			c := end[to]
-			if !strings.HasSuffix(end[:i]+string(c), end[:to+1]) || slices.Contains(taken, runeRange{rune(c), rune(c)}) {
+			if !strings.HasSuffix(string(end[:i])+string(c), string(end[:to+1])) || slices.Contains(taken, runeRange{c, c}) {
 				continue
 			}
-			taken = append(taken, runeRange{rune(c), rune(c)})
+			taken = append(taken, runeRange{c, c})
 			if to+1 < len(end) {
-				b.states[from].edges = append(b.states[from].edges, edge{c, c, states[to+1]})
+				next := b.runes([]runeRange{{c, c}})
+				b.eps(from, next.in)
+				b.eps(next.out, states[to+1])
 			}
 		}
 		others := b.runes(outside(taken))

@@ -219,16 +219,13 @@ func (w *schemaWriter) constants(list []any, path string) part {
 		if w.b.err != nil {
 			break
 		}
-		if text, ok := v.(string); ok && w.mode == asText {
-			parts = append(parts, w.plainText(text, path))
-			continue
-		}
-		parts = append(parts, w.constant(v))
+		_, text := v.(string)
+		parts = append(parts, w.kind(text, w.constant(v, path)))
 	}
 	return w.b.alt(parts...)
 }
 
-func (w *schemaWriter) constant(v any) part {
+func (w *schemaWriter) constant(v any, path string) part {
 	b := w.b
 	var parts []part
 	switch v := v.(type) {
@@ -239,7 +236,7 @@ func (w *schemaWriter) constant(v any) part {
 			if i > 0 {
 				parts = append(parts, w.comma())
 			}
-			parts = append(parts, w.constant(x))
+			parts = append(parts, w.inside(x, path))
 		}
 		return w.enclosed("[", "]", b.seq(parts...))
 	case *object:
@@ -247,13 +244,25 @@ func (w *schemaWriter) constant(v any) part {
 			if i > 0 {
 				parts = append(parts, w.comma())
 			}
-			parts = append(parts, w.member(w.text(writeJSON(k)), w.constant(v.values[k])))
+			parts = append(parts, w.member(w.key(k, path), w.inside(v.values[k], path)))
 		}
 		return w.enclosed("{", "}", b.seq(parts...))
 	case bool, nil:
 		return w.word(v)
+	case string:
+		if w.plain() {
+			return w.plainText(v, path)
+		}
 	}
 	return w.text(writeJSON(v))
+}
+
+// inside writes a constant inside of another.
+func (w *schemaWriter) inside(v any, path string) part {
+	before := w.mode
+	w.mode = before.inner()
+	defer func() { w.mode = before }()
+	return w.constant(v, path)
 }
 
 // text writes a text literally, with one state per byte.
@@ -313,19 +322,21 @@ func (w *schemaWriter) types(o *object, path string) []string {
 func (w *schemaWriter) typed(o *object, path string) part {
 	var parts []part
 	for _, t := range w.typesIn(o, path) {
+		add := func(p part) { parts = append(parts, w.kind(t == "string", p)) }
 		switch t {
 		case "object":
-			parts = append(parts, w.properties(o, path))
+			add(w.properties(o, path))
 		case "array":
-			parts = append(parts, w.array(o, path))
+			add(w.array(o, path))
 		case "string":
-			parts = append(parts, w.string(o, path))
+			add(w.string(o, path))
 		case "number", "integer":
-			parts = append(parts, w.number(o, t == "integer", path))
+			add(w.number(o, t == "integer", path))
 		case "boolean":
-			parts = append(parts, w.word(true), w.word(false))
+			add(w.word(true))
+			add(w.word(false))
 		case "null":
-			parts = append(parts, w.word(nil))
+			add(w.word(nil))
 		}
 	}
 	return w.b.alt(parts...)

@@ -48,7 +48,7 @@ func (m *members) member(name string) part {
 	if w.mode == asArguments {
 		return w.argument(name, schema, path)
 	}
-	return w.member(w.text(writeJSON(name)), w.child(schema, path))
+	return w.member(w.key(name, path), w.child(schema, path))
 }
 
 func (m *members) write(required []string) part {

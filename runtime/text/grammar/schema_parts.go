@@ -252,15 +252,20 @@ func (w *schemaWriter) freeMember(schema any, taken []string, path string) part 
 // is left where a character differs. Inside the trie it writes no escapes, which could
 // spell a taken key differently.
 func (w *schemaWriter) otherKey(taken []string) part {
-	if len(taken) == 0 {
+	b := w.b
+	bare := w.bareKeys()
+	if len(taken) == 0 && !bare {
 		return w.string(newObject(), "")
 	}
-	b := w.b
-	rest := b.star(w.character())
-	quote := b.literal(`"`)
+	mark, spell, one := `"`, charset(jsonText), w.character
+	if bare {
+		mark, spell, one = "", (*builder).runes, func() part { return b.runes(identifierRunes) }
+	}
+	rest := b.star(one())
+	quote := b.literal(mark)
 	b.eps(rest.out, quote.in)
 	node := func() map[rune]int32 { return map[rune]int32{} }
-	open := b.literal(`"`)
+	open := b.literal(mark)
 	next := map[int32]map[rune]int32{open.out: node()}
 	order := []int32{open.out}
 	taking := map[int32]bool{}
@@ -269,7 +274,7 @@ func (w *schemaWriter) otherKey(taken []string) part {
 		for _, r := range name {
 			to, ok := next[at][r]
 			if !ok {
-				p := jsonText(b, []runeRange{{r, r}})
+				p := spell(b, []runeRange{{r, r}})
 				b.eps(at, p.in)
 				to = p.out
 				next[at][r], next[to] = to, node()
@@ -284,10 +289,14 @@ func (w *schemaWriter) otherKey(taken []string) part {
 		for r := range next[at] {
 			used = append(used, runeRange{r, r})
 		}
-		leave := b.runes(outside(used))
+		others := outside(used)
+		if bare {
+			others = intersect(others, identifierRunes)
+		}
+		leave := b.runes(others)
 		b.eps(at, leave.in)
 		b.eps(leave.out, rest.in)
-		if !taking[at] {
+		if !taking[at] && (at != open.out || !bare) {
 			b.eps(at, quote.in)
 		}
 	}

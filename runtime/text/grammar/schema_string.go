@@ -64,8 +64,12 @@ func (w *schemaWriter) string(o *object, path string) part {
 	b := w.b
 	quoted := func(p part) part { return b.seq(b.literal(`"`), p, b.literal(`"`)) }
 	chars, one := charset(jsonText), w.character
-	if w.mode == asText {
-		quoted, chars = func(p part) part { return p }, w.plainChars()
+	if w.plain() {
+		mark := ""
+		if w.mode == asPython {
+			mark = w.format.Quote
+		}
+		quoted, chars = func(p part) part { return b.seq(w.text(mark), p, w.text(mark)) }, w.plainChars()
 		one = func() part { return chars(b, anyRune) }
 	}
 	pattern, hasPattern := w.patternOf(o, path)
@@ -90,8 +94,8 @@ func (w *schemaWriter) string(o *object, path string) part {
 		return quoted(p)
 	case bounded:
 		return w.limited(lo, hi, path, quoted, one)
-	case w.mode == asText:
-		return w.rule("text", func() part { return b.except(w.endOfText()) })
+	case w.plain():
+		return w.rule("text", func() part { return quoted(b.except(w.endOfText())) })
 	}
 	return w.rule("string", func() part { return quoted(b.star(w.character())) })
 }
