@@ -40,17 +40,42 @@ type Message struct {
 // error is the last pair. Breaking the loop cancels the generation.
 func (m *Model) Generate(ctx context.Context, prompt string, o Sampling) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		ids, err := m.bin.Encode(prompt)
-		if err == nil {
-			err = m.run(ctx, ids, m.bin.Manifest.EOS, o, yield)
-		}
-		if err != nil {
+		if err := m.complete(ctx, prompt, o, yield); err != nil {
 			yield("", err)
 		}
 	}
 }
 
-// Chat answers a conversation with the model's chat template.
+func (m *Model) complete(ctx context.Context, prompt string, o Sampling, yield func(string, error) bool) error {
+	ids, err := m.bin.Encode(prompt)
+	if err != nil {
+		return err
+	}
+	tok, err := m.bin.Tokenizer()
+	if err != nil {
+		return err
+	}
+	text := tok.NewStream(true)
+	for _, id := range ids { // a token's text may depend on the tokens before it
+		text.Push(id)
+	}
+	return m.run(ctx, ids, m.bin.Manifest.EOS, text, o, yield)
+}
+
+// textOf converts tokens to text.
+type textOf interface {
+	Push(id int32) string
+	Flush() string
+}
+
+// An answer is the text of an answer without its reasoning.
+type answer struct{ *chat.Reader }
+
+func (a answer) Push(id int32) string { return a.Reader.Push(id).Content }
+func (a answer) Flush() string        { return a.Reader.Flush().Content }
+
+// Chat answers a conversation with the model's chat template. It omits the reasoning that
+// some models write before the answer.
 func (m *Model) Chat(ctx context.Context, messages []Message, o Sampling) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		err := m.chat(ctx, messages, o, yield)
@@ -76,11 +101,12 @@ func (m *Model) chat(ctx context.Context, messages []Message, o Sampling, yield 
 	if err != nil {
 		return binary.Blame(err)
 	}
-	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), o, yield)
+	text := answer{m.template.NewReader(tok, p.IDs, chat.ReaderOptions{Reasoning: true})}
+	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), text, o, yield)
 }
 
 // run generates and yields text until it ends or the caller breaks the loop.
-func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield func(string, error) bool) error {
+func (m *Model) run(ctx context.Context, ids, ends []int32, text textOf, o Sampling, yield func(string, error) bool) error {
 	if m.bin.Manifest.Network != "decoder_only" {
 		return binary.Blame(fmt.Errorf("%s is not a decoder and does not generate text", m.bin.Manifest.Name))
 	}
@@ -104,19 +130,11 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield fu
 	if err != nil {
 		return err
 	}
-	return m.read(ctx, stream, ids, decode.Stopper{Words: o.Stop}, yield)
+	return read(ctx, stream, text, decode.Stopper{Words: o.Stop}, yield)
 }
 
 // read yields the text of events.
-func (m *Model) read(ctx context.Context, events *scheduler.Stream, prompt []int32, stop decode.Stopper, yield func(string, error) bool) error {
-	tok, err := m.bin.Tokenizer()
-	if err != nil {
-		return err
-	}
-	text := tok.NewStream(true)
-	for _, id := range prompt { // a token's text may depend on the tokens before it
-		text.Push(id)
-	}
+func read(ctx context.Context, events *scheduler.Stream, text textOf, stop decode.Stopper, yield func(string, error) bool) error {
 	for {
 		list, err := events.Next(ctx)
 		if err != nil {

@@ -197,15 +197,25 @@ func (s *chatSession) dropOldestTurn() int {
 	return next - first
 }
 
-// generate streams a response.
+// generate streams a response. On a terminal it shows the reasoning before it, dimmed;
+// the reasoning is not part of the reply.
 func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
 	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, TopK: s.sampler.TopK()})
 	if err != nil {
 		return "", err
 	}
 	defer s.eng.Remove(id) // its KV cache stays for the next turn
-	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{})
+	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{Reasoning: true})
+	thought := false
 	show := func(d chat.Delta) error {
+		if s.terminal && d.Reasoning != "" {
+			fmt.Fprintf(s.m.Stdout, "\x1b[2m%s\x1b[0m", d.Reasoning)
+			thought = true
+		}
+		if thought && d.Content != "" {
+			fmt.Fprint(s.m.Stdout, "\n\n")
+			thought = false
+		}
 		reply += d.Content
 		_, err := fmt.Fprint(s.m.Stdout, d.Content)
 		return err
