@@ -35,6 +35,7 @@ type family struct {
 type familyWhen struct {
 	If      map[string]any `yaml:"if"`
 	Absent  []string       `yaml:"absent"`
+	Present []string       `yaml:"present"` // parameters that config.json must contain, and not as null
 	Only    only           `yaml:"only"`
 	Hyper   yaml.Node      `yaml:"hyper"`
 	Network yaml.Node      `yaml:"network_structure"`
@@ -180,10 +181,14 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 	if err := d.structure(node, reflect.ValueOf(n).Elem(), "network_structure"); err != nil {
 		return err
 	}
-	for i := range n.TensorNameMapping {
-		n.TensorNameMapping[i].Prefix = n.TensorNamePrefix
+	var own OrderedMap
+	for _, prefix := range strings.Split(n.TensorNamePrefix, "|") {
+		for _, e := range n.TensorNameMapping {
+			e.Prefix = prefix
+			own = append(own, e)
+		}
 	}
-	n.TensorNameMapping = append(n.TensorNameMapping, below...)
+	n.TensorNameMapping = append(own, below...)
 	return nil
 }
 
@@ -192,6 +197,11 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 func (w *familyWhen) holds(config, stated map[string]any) bool {
 	for _, key := range w.Absent {
 		if _, present := stated[key]; present {
+			return false
+		}
+	}
+	for _, key := range w.Present {
+		if stated[key] == nil {
 			return false
 		}
 	}

@@ -31,7 +31,9 @@ func (l *lowerer) encode() {
 }
 
 // maskedHead reports whether the checkpoint has a masked-LM head.
-func (l *lowerer) maskedHead() bool { return l.has("output.bias") || l.has("output.weight") }
+func (l *lowerer) maskedHead() bool {
+	return l.has("output.bias") || l.has("output.weight") || l.Net.BareMaskedHead
+}
 
 // heads writes the heads that run on output rows: the masked-LM head on masked
 // tokens, the pooler and the classifier on each sequence's first token.
@@ -48,9 +50,10 @@ func (l *lowerer) heads(x string, out map[string]string) {
 		last = l.t.op("last", "rows", []string{l.meanOfTokens(x), "%out_rows"}, nil)
 	}
 	p := last
-	if pooled {
-		p = l.affine("p", "pooler", "pooler", last)
-		p = l.t.op("pooled", activations[l.Net.PoolerActivation], []string{p}, nil)
+	if pooled && classes && l.Net.ClassPooling == "late" {
+		p = l.t.op("p", "rows", []string{l.meanOfTokens(l.pooled(x)), "%out_rows"}, nil)
+	} else if pooled {
+		p = l.pooled(last)
 		out["pooled"] = p
 	} else if classes && l.has("output_transform.weight") {
 		p = l.headTransform(last)
@@ -58,6 +61,11 @@ func (l *lowerer) heads(x string, out map[string]string) {
 	if classes {
 		out["classes"] = l.affine("classes", "classifier", "classifier", p)
 	}
+}
+
+// pooled writes the pooler: a dense layer with an activation.
+func (l *lowerer) pooled(x string) string {
+	return l.t.op("pooled", activations[l.Net.PoolerActivation], []string{l.affine("p", "pooler", "pooler", x)}, nil)
 }
 
 // meanOfTokens returns, for every token, the mean of the states of its sequence:

@@ -21,9 +21,11 @@ func (l *lowerer) ffn(x string) string {
 	var h string
 	switch {
 	case l.has(ff + "w1n3.weight"):
-		h = l.packedFFN(x, ff+"w1n3")
+		h = l.packedFFN(x, ff+"w1n3", 0)
+	case l.has(ff + "w3n1.weight"):
+		h = l.packedFFN(x, ff+"w3n1", 1)
 	case l.packedGate():
-		h = l.packedFFN(x, ff+"w1")
+		h = l.packedFFN(x, ff+"w1", 0)
 	case l.has(ff + "w3.weight"):
 		gate := l.linear("gate", "w_gate", ff+"w1", x, nil)
 		up := l.linear("up", "w_up", ff+"w3", x, nil)
@@ -57,13 +59,15 @@ func (l *lowerer) shiftedFFN(x string) string {
 	return l.t.op("m", "add", []string{x, delta}, nil)
 }
 
-// packedFFN writes a gated FFN with gate and up in one matrix, the gate's rows first.
-func (l *lowerer) packedFFN(x, std string) string {
-	lo, hi := rowsCut(0, l.Hyper.FFN), rowsCut(l.Hyper.FFN, 2*l.Hyper.FFN)
-	gate := l.linear("gate", "w_gate", std, x, lo)
-	up := l.linear("up", "w_up", std, x, hi)
-	gate = l.bias("gate", "w_gate_bias", std, gate, lo)
-	up = l.bias("up", "w_up_bias", std, up, hi)
+// packedFFN writes a gated FFN with gate and up in one matrix. The gate's rows are the
+// first half or, if second is 1, the second.
+func (l *lowerer) packedFFN(x, std string, second int) string {
+	halves := []*cut{rowsCut(0, l.Hyper.FFN), rowsCut(l.Hyper.FFN, 2*l.Hyper.FFN)}
+	ofGate, ofUp := halves[second], halves[1-second]
+	gate := l.linear("gate", "w_gate", std, x, ofGate)
+	up := l.linear("up", "w_up", std, x, ofUp)
+	gate = l.bias("gate", "w_gate_bias", std, gate, ofGate)
+	up = l.bias("up", "w_up_bias", std, up, ofUp)
 	return l.gated(gate, up)
 }
 

@@ -94,6 +94,11 @@ func (l *lowerer) layer(x string, run layerRun) string {
 			x1 = post
 		}
 	}
+	if second := l.s.in("self_attn.second_post_norm"); l.has(second + ".weight") { // of the sum with the layer's input once more
+		sum := l.t.op("x1", "add", []string{residual, in}, nil)
+		x1, _ = l.postNorm("p", "attn_second_post_norm", second, sum)
+		in = x1
+	}
 	if l.crosses() {
 		x1 = l.cross(x1)
 		in = x1

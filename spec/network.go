@@ -7,7 +7,7 @@ type Network struct {
 	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; transformer.X is the same as X, general and transformer are decoder_only, and bert is encoder_only; llama and bloom are decoder_only and preset norm, activation and positions
 	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
 	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"` // activation of the FFN; gelu is the tanh approximation; a glu_ name means that w1 stores gate and up in one matrix
-	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // position encoding; empty: a learned table if the files have one; relative_bias: T5's relative position biases
+	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // position encoding; empty: a learned table if the files have one; alibi: in an encoder, by the distance to either side; relative_bias: T5's relative position biases
 	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`                                                                                                                                                                      // number added to the positions that index the position table or the sinusoid (OPT: 2)
 
 	QKColumnOrder       int     `yaml:"qk_column_order"`       // pairs of channels that rope rotates; 0, 1: neighbors; 2: channel i and i + half
@@ -43,7 +43,7 @@ type Network struct {
 	HasCrossAttnKVCache      bool    `yaml:"has_cross_attn_kv_cache"`       // accepted and ignored; Inferflow declares the key and does not read it
 	IsEagerDeviceBuilding    bool    `yaml:"is_eager_device_building"`      // accepted and ignored; Inferflow declares the key and does not read it
 
-	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // optional prefix of tensor names in the checkpoint; tensor_name_mapping omits it
+	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // optional prefix of tensor names in the checkpoint, or several separated by |; tensor_name_mapping omits it
 	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // tensor name in the checkpoint → standard name; {i} is the layer, {j} the expert; added to the built-in names
 	AttentionTensorNames OrderedMap `yaml:"attention_tensor_names"`  // entries like those of tensor_name_mapping that hold in layers with attention, before it
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping matches, for single tensors
@@ -128,7 +128,8 @@ type Network struct {
 	// Encoders.
 	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"` // activation of the pooler, on the first token's state
 	HeadActivation   string `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"`   // activation of the masked-LM head; default: activation_function
-	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                  // input of the classifier: the first token's state, or the mean over the tokens
+	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean|late"`             // input of the classifier: the first token's state, or the mean over the tokens; late: the pooler's output of every token, averaged (EuroBERT)
+	BareMaskedHead   bool   `yaml:"bare_masked_head"`                                       // the masked-LM head is the embedding table alone, without tensors of its own
 	SharedEmbeddings bool   `yaml:"shared_embeddings"`                                      // encoder and decoder use one embedding table
 
 	// Projections and head.

@@ -123,7 +123,7 @@ func TestHeadBiasNames(t *testing.T) {
 				continue
 			}
 			text, err := m.LowerText()
-			if err != nil || !strings.Contains(string(text), "from "+strconv.Quote(stored[0])) {
+			if err != nil || !strings.Contains(string(text), "from "+strconv.Quote(stored[len(stored)-1])) {
 				t.Errorf("%s with %v: no bias of the head (%v)", model, stored, err)
 			}
 		}

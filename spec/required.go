@@ -99,9 +99,11 @@ func (m *Model) requiredFFN(s *stack, i int) []string {
 		return nil
 	}
 	if !m.hasExperts(i) {
-		w1 := "feed_forward.w1n3.weight"
-		if _, ok := m.tensors[l+w1]; !ok {
-			w1 = "feed_forward.w1.weight"
+		w1 := "feed_forward.w1.weight"
+		for _, packed := range []string{"feed_forward.w1n3.weight", "feed_forward.w3n1.weight"} {
+			if _, ok := m.tensors[l+packed]; ok {
+				w1 = packed
+			}
 		}
 		out := []string{l + w1, l + "feed_forward.w2.weight"}
 		if m.Net.ActivationFunction == "xielu" {

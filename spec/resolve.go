@@ -128,15 +128,28 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		}
 		std := m.ownName(rule.standard.Name(i, j), i)
 		if other, twice := m.tensors[std]; twice {
-			if (std == "dec.token_embeddings.weight" || std == "output.bias") && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
-				m.Unused = append(m.Unused, name)
-				continue // recorded under each of its names in the network
+			if t, err = m.oneOf(std, other, t); err != nil {
+				return nil, err
 			}
-			return nil, errAt(m.at(t), "tensors %q and %q both map to %s; map one of them to another standard name in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", other.File, name, std)
 		}
 		m.tensors[std] = t
 	}
 	return unused, nil
+}
+
+// oneOf returns the tensor to use of two with one standard name: a table or bias that is
+// recorded under each of its names in the network. Of biases it is that of the output
+// matrix, whose name follows the other's.
+func (m *Model) oneOf(std string, first, second Tensor) (Tensor, error) {
+	bias := std == "output.bias"
+	if !bias && std != "dec.token_embeddings.weight" || !m.Net.encodes() || !slices.Equal(first.Shape, second.Shape) {
+		return first, errAt(m.at(second), "tensors %q and %q both map to %s; map one of them to another standard name in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", first.File, second.File, std)
+	}
+	if bias {
+		first, second = second, first
+	}
+	m.Unused = append(m.Unused, second.File)
+	return first, nil
 }
 
 // shareEmbeddings records one table of token embeddings for an encoder and a

@@ -103,7 +103,7 @@ func (m *Model) storedFFN(layer string) int {
 	for _, f := range []struct {
 		std  string
 		half int
-	}{{"w1.weight", 1}, {"w1n3.weight", 2}} {
+	}{{"w1.weight", 1}, {"w1n3.weight", 2}, {"w3n1.weight", 2}} {
 		t, ok := m.tensors[layer+f.std]
 		if !ok || len(t.Shape) != 2 {
 			continue
@@ -232,6 +232,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("feed_forward.w1", w1, h.Hidden, ffn)
 	linear("feed_forward.w3", h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w1n3", 2*h.FFN, h.Hidden, ffn)
+	linear("feed_forward.w3n1", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
 	linear("moe.gate", m.Net.ExpertCount, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
 	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
@@ -259,7 +260,7 @@ func (m *Model) queryParts() int {
 func (m *Model) normShapes(s *stack, out map[string]shape) {
 	width := shape{dims: []int{s.hyper.Hidden}, why: fmt.Sprintf("hidden_size %d", s.hyper.Hidden)}
 	names := []string{s.std + ".output_norm"}
-	for _, n := range []string{"self_attn.pre_norm", "self_attn.post_norm", "self_attn.out_norm", "cross_attn.pre_norm", "cross_attn.post_norm",
+	for _, n := range []string{"self_attn.pre_norm", "self_attn.post_norm", "self_attn.second_post_norm", "self_attn.out_norm", "cross_attn.pre_norm", "cross_attn.post_norm",
 		"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm"} {
 		names = append(names, s.in(n))
 	}

@@ -62,7 +62,7 @@ func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, dis
 		s = c * math.Tanh(s/c)
 	}
 	if slopes := o.Floats("alibi"); slopes != nil {
-		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * float64(distance) // the slopes of all ranks, or of this rank
+		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * -math.Abs(float64(distance)) // the slopes of all ranks, or of this rank
 	}
 	return s
 }

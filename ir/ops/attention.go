@@ -45,7 +45,7 @@ var Attention = &ir.OpDef{
 	Doc: "softmax(q·kᵀ·scale + bias)·v per head, over the visible rows of the token's own sequence. Query head h reads KV head h / (heads / kv_heads). " +
 		"causal: rows at positions ≤ the token's own are visible. window W: with causal, positions > own − W, otherwise at most W away on either side. " +
 		"softcap c: scores become c·tanh(s/c) before masking. " +
-		"alibi: adds slope[head] · (row's position − own position) (Press et al. 2021). " +
+		"alibi: adds −slope[head] · |row's position − own position| (Press et al. 2021; without causal, the symmetric form). " +
 		"rel_buckets: adds rel[bucket, head], with the bucket computed from row's position − own position (T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops). " +
 		"sinks: adds exp(sink[head]) to the denominator (gpt-oss). " +
 		"cross: cross-attention, which reads all rows of a source state that another graph wrote, regardless of their positions.",

@@ -84,7 +84,7 @@ IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, in
 IFL_DEVICE float ifl_attn_bias(const ifl_attention &a, int head, int pos, int own) {
   float b = 0;
   if (a.alibi)
-    b += a.alibi[head] * (float)(pos - own);
+    b -= a.alibi[head] * fabsf((float)(pos - own));
   if (a.rel) {
     int d = pos - own;
     d = d < -a.rel_max ? -a.rel_max : d > a.rel_max ? a.rel_max : d;

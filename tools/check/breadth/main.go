@@ -32,7 +32,11 @@ type expected struct {
 	Inputs struct {
 		Prompt struct {
 			IDs       []int
+			Types     []int `json:"token_type_ids"`
 			Positions []int `json:"logits_positions"`
+		}
+		MLM struct {
+			Positions []int `json:"mask_positions"`
 		}
 		Batch struct{ IDs [][]int }
 	}
@@ -51,6 +55,9 @@ type model interface {
 	logits(ids []int, last int) ([][]float64, error)
 	// greedy returns the n tokens that follow the ids.
 	greedy(ids []int, n int) ([]int, error)
+	// encode returns an encoder's output of that name: hidden of every token, logits of
+	// the rows, pooled or classes of the text.
+	encode(output string, ids, types, rows []int) ([][]float64, error)
 	close()
 }
 
@@ -123,14 +130,17 @@ func check(dir string, open func(dir string) (model, error)) (err error) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		return err
 	}
-	if want.Task != "causal-lm" {
-		return fmt.Errorf("task %q; this compares causal-lm only", want.Task)
+	if want.Task != "causal-lm" && want.Task != "encoder" {
+		return fmt.Errorf("task %q; this compares causal-lm and encoder", want.Task)
 	}
 	m, err := open(dir)
 	if err != nil {
 		return err
 	}
 	defer m.close()
+	if want.Task == "encoder" {
+		return checkEncoder(m, &want)
+	}
 	prompt := want.Inputs.Prompt
 	got, err := m.logits(prompt.IDs, len(prompt.IDs)-prompt.Positions[0])
 	if err != nil {
@@ -173,14 +183,14 @@ func floats(b64 string) ([]float64, error) {
 
 func near(got, want []float64) error {
 	if len(got) != len(want) {
-		return fmt.Errorf("%d logits, want %d", len(got), len(want))
+		return fmt.Errorf("%d values, want %d", len(got), len(want))
 	}
 	worst, largest := 0.0, 0.0
 	for i, w := range want {
 		worst, largest = max(worst, math.Abs(got[i]-w)), max(largest, math.Abs(w))
 	}
 	if limit := 1e-4 + 1e-4*largest; !(worst <= limit) {
-		return fmt.Errorf("logits differ by %.2e, want at most %.2e", worst, limit)
+		return fmt.Errorf("values differ by %.2e, want at most %.2e", worst, limit)
 	}
 	return nil
 }

@@ -104,6 +104,24 @@ func (m *interpreted) greedy(ids []int, n int) ([]int, error) {
 	return out, nil
 }
 
+func (m *interpreted) encode(output string, ids, types, rows []int) ([][]float64, error) {
+	s := &interp.Step{IDs: ids, Types: types, OutRows: rows}
+	g := m.mod.Graph("encode")
+	if g == nil {
+		return nil, errors.New("the model has no graph encode")
+	}
+	out, err := interp.Run(m.mod, "encode", s, m.values, interp.NewStates())
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range g.Body.Yield {
+		if v.Name == output {
+			return [][]float64{out[i].F}, nil
+		}
+	}
+	return nil, fmt.Errorf("the graph encode yields no %s", output)
+}
+
 // compiled runs a per-model binary.
 type compiled struct{ dir, path string }
 
@@ -132,6 +150,38 @@ func (m *compiled) greedy(ids []int, n int) ([]int, error) {
 	var out struct{ Tokens []int }
 	err := m.ask(&out, "generate", "--ids", commas(ids), "-n", strconv.Itoa(n), "--temp", "0", "--ignore-eos")
 	return out.Tokens, err
+}
+
+func (m *compiled) encode(output string, ids, types, rows []int) ([][]float64, error) {
+	args := []string{"--ids", commas(ids)}
+	if len(types) > 0 {
+		args = append(args, "--token-type-ids", commas(types))
+	}
+	switch output {
+	case "hidden":
+		var out struct{ Hidden [][]float64 }
+		err := m.ask(&out, append([]string{"hidden"}, args...)...)
+		return out.Hidden, err
+	case "pooled":
+		var out struct{ Embeddings [][]float64 }
+		err := m.ask(&out, append([]string{"embed", "--pooling", "pooler"}, args...)...)
+		return out.Embeddings, err
+	case "classes":
+		var out struct{ Outputs []struct{ Logits []float64 } }
+		if err := m.ask(&out, append([]string{"classify"}, args...)...); err != nil {
+			return nil, err
+		}
+		return [][]float64{out.Outputs[0].Logits}, nil
+	}
+	var out struct{ Logits [][]float64 }
+	if err := m.ask(&out, append([]string{"logits", "--last", strconv.Itoa(len(ids))}, args...)...); err != nil {
+		return nil, err
+	}
+	var some [][]float64
+	for _, row := range rows {
+		some = append(some, out.Logits[row])
+	}
+	return some, nil
 }
 
 func (m *compiled) ask(to any, args ...string) error {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares what transformers computes with eager attention and by its default path, for every model that is recorded.
 
-    python attention.py [--write | --hybrids]
+    python attention.py [--write | --newer]
 
 Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
-breadth.py that differ. --hybrids replaces the rows of hybrids.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+breadth.py that differ. --newer replaces the rows of hybrids.py and newer_encoders.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
 """
 
 import argparse
@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "spec/testdata/families"))
 import breadth  # noqa: E402
 import hybrids  # noqa: E402
 import make  # noqa: E402
+import newer_encoders  # noqa: E402
 from breadth_variants import VARIANTS  # noqa: E402
 
 PAGE = ROOT / "docs/benchmarks/attention.md"
@@ -67,6 +68,8 @@ def families(names) -> tuple[list[str], list[str]]:
     lines, wrong = [], []
     for name in sorted(names):
         default = make.run(name)[1]
+        if default["attention"] == "float64":  # not of transformers
+            continue
         try:
             eager = values(make.run(name, "eager")[1])
         except RuntimeError:  # of shapes
@@ -79,12 +82,13 @@ def families(names) -> tuple[list[str], list[str]]:
     return lines, wrong
 
 
-def replace_hybrids() -> int:
-    """Puts the rows of hybrids.py, and this version, into the page."""
-    lines, wrong = families(hybrids.MODELS)
+def replace_newer() -> int:
+    """Puts the rows of hybrids.py and newer_encoders.py into the page."""
+    names = {**hybrids.MODELS, **newer_encoders.MODELS}
+    lines, wrong = families(names)
     head, rest = PAGE.read_text(encoding="utf-8").split(FAMILIES)
     table, rest = rest.split("\n\n", 1)
-    old = [line + "\n" for line in table.split("\n") if line and line.split(" | ")[0].strip("| ") not in hybrids.MODELS]
+    old = [line + "\n" for line in table.split("\n") if line and line.split(" | ")[0].strip("| ") not in names]
     PAGE.write_text(head + FAMILIES + "".join(sorted(old + lines, key=lambda line: line.split(" | ")[0])) + "\n" + rest, encoding="utf-8")
     print("".join(wrong), end="", file=sys.stderr)
     return 1 if wrong else 0
@@ -98,8 +102,10 @@ def logits(v, attention: str | None) -> tuple[str, list[float]]:
 
 
 def variants() -> tuple[str, list[str]]:
-    text, wrong = BREADTH.format(count=len(VARIANTS), limit=LIMIT), []
+    text, wrong = BREADTH.format(count=sum(not v.encoder for v in VARIANTS), limit=LIMIT), []
     for v in VARIANTS:
+        if v.encoder:
+            continue
         (default, a), (_, b) = logits(v, None), logits(v, "eager")
         line, differs, agrees = row(v.key, default, a, b, v.attention or default, v.note if v.attention or "eager" in v.note else "")
         if differs:
@@ -112,12 +118,12 @@ def variants() -> tuple[str, list[str]]:
 def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--write", action="store_true")
-    ap.add_argument("--hybrids", action="store_true")
+    ap.add_argument("--newer", action="store_true")
     args = ap.parse_args()
     torch.set_num_threads(1)
     tf.logging.set_verbosity_error()
-    if args.hybrids:
-        return replace_hybrids()
+    if args.newer:
+        return replace_newer()
     a, wrong = families(make.NAMES)
     b, more = variants()
     page = HEAD.format(version=tf.__version__, torch=torch.__version__.split("+")[0]) + FAMILIES + "".join(a) + b

@@ -1,4 +1,4 @@
-"""Makes small random-weight model folders of many decoder-only families and variants, with what transformers computes
+"""Makes small random-weight model folders of many decoder-only and encoder-only families and variants, with what transformers computes
 from them in float32, in the layout of record.py.
 
     python breadth.py OUT [NAME…] [--seed 1] [--list] [--format safetensors|sharded|pickle] [--dtype f32|f16|bf16]
@@ -15,6 +15,8 @@ import shutil
 import sys
 import zlib
 
+import encoder_variants
+import remote_encoders
 import torch
 import transformers as tf
 from breadth_variants import VARIANTS
@@ -60,12 +62,17 @@ def randomize(model, seed: int) -> None:
     model.tie_weights()
 
 
+def published(name: str):
+    """A class of transformers, or of remote_encoders."""
+    return getattr(tf, name, None) or getattr(remote_encoders, name)
+
+
 def new_model(v, seed: int, attention: str | None = None):
     """The variant with random weights; attention None is transformers' choice."""
     params = {"vocab_size": VOCAB, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **v.params}
-    config = getattr(tf, v.config)(**params)
+    config = published(v.config)(**params)
     config._attn_implementation = attention
-    cls = getattr(tf, v.model)
+    cls = published(v.model)
     try:
         model = cls(config)
     except AttributeError:  # StableLm's own init expects a bias of its q and k norms
@@ -90,11 +97,11 @@ def edit_config(out: pathlib.Path, change: dict) -> None:
 
 def load(v, out: pathlib.Path):
     path = {"attn_implementation": v.attention} if v.attention else {}
-    model, info = getattr(tf, v.model).from_pretrained(out, dtype=torch.float32, output_loading_info=True, **path)
+    model, info = published(v.model).from_pretrained(out, dtype=torch.float32, output_loading_info=True, **path)
     wrong = {k: x for k, x in info.items() if x}
     if wrong:
         raise RuntimeError(f"{out} does not load cleanly: {wrong}")
-    return model.eval()
+    return model.eval() if hasattr(tf, v.model) else model.double().eval()
 
 
 def prompt(v, state: torch.Generator) -> tuple[int, list[int]]:
@@ -132,7 +139,7 @@ def make(v, out: pathlib.Path, seed: int, fmt: str, dtype: str) -> str:
             model = load(v, out)
         else:
             model = v.reference(model, out)
-        rec, margin = record(v, model, seed, fmt, dtype)
+        rec, margin = (encoder_variants.record if v.encoder else record)(v, model, seed, fmt, dtype)
         if margin >= MARGIN:
             break
     edit_config(out, v.edit)

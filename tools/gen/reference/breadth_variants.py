@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Callable
 
+import encoder_variants
 import hybrid_variants
 import mxfp4
 
@@ -29,6 +30,7 @@ class Variant:
     before_save: Callable | None = None
     reference: Callable | None = None  # makes the model that is recorded of the one that is saved
     after: Callable | None = None  # edits the folder when all is recorded
+    encoder: bool = False  # record hidden states and heads in place of a continuation
 
     @property
     def key(self) -> str:
@@ -170,3 +172,4 @@ l4 = llm(num_hidden_layers=4, intermediate_size=40, intermediate_size_mlp=80, he
 family("llama4_text", "Llama4ForCausalLM", "Llama4TextConfig", l4, plain={}, step=dict(interleave_moe_layer_step=2), norm=dict(use_qk_norm=False), tuned=dict(attn_temperature_tuning=True, floor_scale=8), chunk=dict(attention_chunk_size=16), two=dict(num_experts_per_tok=2))
 family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), full={}, conv=dict(layer_types=["conv", FULL]))
 hybrid_variants.add(family, llm)
+encoder_variants.add(family, llm)

@@ -1,0 +1,82 @@
+"""Encoders for breadth.py: embedding and reranking models of the last years. They need transformers 5.24; with an older
+one they are left out. Models whose code transformers does not have are in remote_encoders.py."""
+
+import torch
+import transformers as tf
+from record import Record
+
+NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
+LINEAR = dict(rope_type="linear", factor=4.0, rope_theta=500.0)
+LENGTH, MASKED = 40, (3, 17, 38)
+
+
+def add(family, llm):
+    """Adds the families with breadth_variants' functions."""
+    if NEW:
+        def encoder(name, model, config, params, /, **kw):
+            family(name, model, config, {**params, "_encoder": True}, **kw)
+
+        rotary_families(encoder)
+        remote_families(encoder)
+
+
+def enc(**kw):
+    return dict(hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=128, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **kw)
+
+
+def heads(family, name, prefix, config, base, /, **variants):
+    """The variants of a family, each as masked LM, and the first also as base model and classifier."""
+    first = {k: v for k, v in next(iter(variants.values())).items()}
+    family(name, prefix + "ForMaskedLM", config, base, **variants)
+    family(name, prefix + "ForSequenceClassification", config, base, classes=dict(first, num_labels=3), score=dict(first, num_labels=1))
+    family(name, prefix + "Model", config, base, model=first)
+
+
+def rotary_families(family):
+    rope = lambda theta, **kw: dict(rope_parameters=dict(rope_type="default", rope_theta=theta, **kw))
+    heads(family, "nomic_bert", "NomicBert", "NomicBertConfig", enc(), plain={}, gelu=dict(hidden_act="gelu"), wide=dict(head_dim=16), types=dict(type_vocab_size=3), one_type=dict(type_vocab_size=1), theta=rope(50.0), linear=dict(rope_parameters=LINEAR), eps=dict(layer_norm_eps=1e-2),
+          published=dict(_edit=dict(hidden_size=None, num_hidden_layers=None, num_attention_heads=None, intermediate_size=None, hidden_act=None, max_position_embeddings=None, rope_parameters=None, layer_norm_eps=None, head_dim=None, n_embd=48, n_layer=3, n_head=4, n_inner=80, n_positions=128, activation_function="swiglu", rotary_emb_base=1000, rotary_emb_fraction=1.0,
+                                    rotary_emb_interleaved=False, rotary_emb_scale_base=None, rotary_scaling_factor=None, qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False, prenorm=False, use_rms_norm=False, causal=False, parallel_block=False, layer_norm_epsilon=1e-12)))
+    heads(family, "gte", "Gte", "GteConfig", enc(), plain={}, gelu=dict(hidden_act="gelu_new"), no_types=dict(type_vocab_size=0), types=dict(type_vocab_size=2), theta=rope(50.0), linear=dict(rope_parameters=LINEAR), eps=dict(layer_norm_eps=1e-2), untied=dict(tie_word_embeddings=False),
+          published=dict(_edit=dict(model_type="new", architectures=["NewForMaskedLM"], rope_parameters=None, rope_theta=160000.0, rope_scaling=None, position_embedding_type="rope", layer_norm_type="layer_norm", pack_qkv=True, unpad_inputs=False, use_memory_efficient_attention=False, logn_attention_scale=False)),
+          ntk=dict(rope_parameters=dict(rope_type="dynamic", factor=2.0, rope_theta=500.0)))
+    heads(family, "jina_embeddings_v3", "JinaEmbeddingsV3", "JinaEmbeddingsV3Config", enc(), plain={}, gelu=dict(hidden_act="gelu_new"), types=dict(type_vocab_size=2), theta=rope(50.0), linear=dict(rope_parameters=LINEAR), eps=dict(layer_norm_eps=1e-2), untied=dict(tie_word_embeddings=False))
+    euro = {k: v for k, v in enc().items() if "dropout" not in k}
+    heads(family, "eurobert", "EuroBert", "EuroBertConfig", dict(euro, mask_token_id=4), plain={}, gqa=dict(num_key_value_heads=2), biased=dict(attention_bias=True, mlp_bias=True), wide=dict(head_dim=16), tied=dict(tie_word_embeddings=True), act=dict(hidden_act="gelu"), theta=rope(250000.0), linear=dict(rope_parameters=LINEAR), eps=dict(rms_norm_eps=1e-2), published=dict(_edit=dict(rope_parameters=None, rope_theta=10000, rope_scaling=None, head_dim=None)))
+    family("eurobert", "EuroBertForSequenceClassification", "EuroBertConfig", dict(euro, mask_token_id=4, num_labels=3), bos=dict(classifier_pooling="bos"), mean=dict(classifier_pooling="mean"))
+
+
+def remote_families(family):
+    base = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4)
+    both = dict(geglu={}, reglu=dict(feed_forward_type="reglu"), act=dict(hidden_act="gelu_new"), heads=dict(num_attention_heads=6), eps=dict(layer_norm_eps=1e-2))
+    family("jina_bert", "JinaBertForMaskedLM", "JinaBertConfig", base, **both, **{"code_" + k: dict(v, for_code=True) for k, v in both.items()})
+    family("jina_bert", "JinaBertModel", "JinaBertConfig", base, model={}, code_model=dict(for_code=True), types=dict(type_vocab_size=3))
+    family("neobert", "NeoBERTForMaskedLM", "NeoBERTConfig", base, plain={}, heads=dict(num_attention_heads=6), wide=dict(intermediate_size=100), eps=dict(norm_eps=1e-2), long=dict(_edit=dict(max_length=4096, hidden_act="SwiGLU")))
+    family("neobert", "NeoBERT", "NeoBERTConfig", base, model={})
+
+
+@torch.no_grad()
+def record(v, model, seed, fmt, dtype):
+    """What a reader of hidden states, of the masked-LM head and of the classifier gets."""
+    rec = Record(family=v.family, variant=v.name, task="encoder", seed=seed, weights={"format": fmt, "dtype": dtype}, model_class=v.model)
+    state = torch.Generator().manual_seed(seed)
+    top = v.params.get("vocab_size", 96)
+    ids = torch.randint(5, top, (v.prompt or LENGTH,), generator=state)
+    inputs = {"input_ids": ids[None]}
+    rec.doc["inputs"]["prompt"] = {"ids": ids.tolist()}
+    if (v.params.get("type_vocab_size", getattr(model.config, "type_vocab_size", 0)) or 0) > 1:
+        types = torch.tensor([int(i > len(ids) // 3) for i in range(len(ids))])
+        inputs["token_type_ids"] = types[None]
+        rec.doc["inputs"]["prompt"]["token_type_ids"] = types.tolist()
+    base = getattr(model, model.base_model_prefix, model) if hasattr(model, "base_model_prefix") else model
+    rec.array("prompt.last_hidden", base(**inputs)[0][0])
+    out = model(**inputs)
+    if getattr(out, "pooler_output", None) is not None:
+        rec.array("prompt.pooled", out.pooler_output)
+    if "MaskedLM" in v.model:
+        rec.doc["inputs"]["mlm"] = {**rec.doc["inputs"]["prompt"], "mask_positions": list(MASKED)}
+        rec.array("mlm.logits", out.logits[0, list(MASKED)])
+    if "SequenceClassification" in v.model:
+        rec.array("classes.logits", model(ids[None]).logits)
+    rec.doc["facts"] = {"deviation": float(base(**inputs)[0].std())}
+    return rec, 1.0
