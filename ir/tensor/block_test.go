@@ -81,7 +81,7 @@ func TestBitsPerWeight(t *testing.T) {
 	want := map[DType]float64{
 		Q8B32: 9, Q8B64: 8.5, Q8B32T2: 8.5, Q6B64: 6.5, Q5B64: 5.5, Q5B32: 6, Q4B32: 5, Q4B64: 4.5, Q3HB64: 4, Q3B32: 4, Q2B32: 3,
 		GQ4_0: 4.5, GQ4_1: 5, GQ5_0: 5.5, GQ5_1: 6, GQ8_0: 8.5, GQ2K: 2.625, GQ3K: 3.4375, GQ4K: 4.5, GQ5K: 5.5, GQ6K: 6.5625,
-		GIQ4NL: 4.5, GIQ4XS: 4.25, GMXFP4: 4.25, GTQ1: 1.6875, GTQ2: 2.0625,
+		GIQ4NL: 4.5, GIQ4XS: 4.25, GMXFP4: 4.25, GNVFP4: 4.5, GTQ1: 1.6875, GTQ2: 2.0625,
 	}
 	for dt, bits := range want {
 		if got := 8 * float64(dt.BlockBytes()) / float64(dt.Block()); got != bits {

@@ -107,7 +107,7 @@ var blockDecoders = [dtype.Count]blockDecoder{
 	A8B32: decodeActivation, A8B64: decodeActivation,
 	GQ4_0: decodeQ4_0, GQ4_1: decodeQ4_1, GQ5_0: decodeQ5_0, GQ5_1: decodeQ5_1,
 	GQ2K: decodeQ2K, GQ3K: decodeQ3K, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeQ6K,
-	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GTQ1: decodeTernary, GTQ2: decodeTernary,
+	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GNVFP4: decodeNVFP4, GTQ1: decodeTernary, GTQ2: decodeTernary,
 }
 
 func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }

@@ -49,6 +49,25 @@ func decodeLevels(dst []float32, dt DType, src []byte) {
 	}
 }
 
+// decodeNVFP4 decodes 64 values: four scales of 16 values, 8-bit floats without sign of 4
+// exponent bits and 3 of fraction, then for each 8 B nibbles, low nibbles first. A scale
+// is half of its value, because the levels are doubled.
+func decodeNVFP4(dst []float32, _ DType, src []byte) {
+	for sub, b := range src[:4] {
+		exp, frac := int(b>>3&15), float64(b&7)
+		scale := float32(math.Ldexp(8+frac, exp-11))
+		switch {
+		case b == 0x7f:
+			scale = 0
+		case exp == 0:
+			scale = float32(math.Ldexp(frac, -10))
+		}
+		for i, b := range src[4+8*sub:][:8] {
+			dst[16*sub+i], dst[16*sub+8+i] = scale*float32(mxfp4Levels[b&15]), scale*float32(mxfp4Levels[b>>4])
+		}
+	}
+}
+
 // ternaryCodes decodes a block of 256 codes 0, 1, 2, which mean −1, 0, 1.
 func ternaryCodes(codes *[256]uint8, src []byte, st DType) (scale uint16) {
 	if st == GTQ2 { // 64 B of two-bit codes, f16 d

@@ -46,6 +46,7 @@ const (
 	GIQ4NL = dtype.GIQ4NL
 	GIQ4XS = dtype.GIQ4XS
 	GMXFP4 = dtype.GMXFP4
+	GNVFP4 = dtype.GNVFP4
 	GTQ1   = dtype.GTQ1
 	GTQ2   = dtype.GTQ2
 

@@ -35,7 +35,7 @@ func exact(src DType) bool {
 //
 // q4_k and q5_k keep their codes in q4_b32 and q5_b32; only the products of scales are
 // rounded to f16, with an error of at most 2⁻¹¹ of the block's range. The other k-quants
-// have scales of 16 weights and become q8_b32t2. The types with 4-bit levels also become
+// and nvfp4 have scales of 16 weights and become q8_b32t2. The other types with 4-bit levels also become
 // q8_b32t2, where the levels are integers. Their error is at most 1/254 of the block's
 // largest magnitude, a fraction of their own step.
 func ComputeType(stored DType) DType {
@@ -46,7 +46,7 @@ func ComputeType(stored DType) DType {
 		return Q2B32
 	case GQ5_0, GQ5_1, GQ5K:
 		return Q5B32
-	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0, GQ2K, GQ3K, GQ6K:
+	case GIQ4NL, GIQ4XS, GMXFP4, GNVFP4, GQ8_0, GQ2K, GQ3K, GQ6K:
 		return Q8B32T2
 	case F64, I8, I16, I32, I64, U8, Bool:
 		return F32

@@ -11,7 +11,7 @@ import (
 )
 
 var fileTypes = []DType{F32, F16, BF16, F64, I8, I16, I32, I64, U8, Bool,
-	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4NL, GIQ4XS, GMXFP4, GTQ1, GTQ2}
+	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4NL, GIQ4XS, GMXFP4, GNVFP4, GTQ1, GTQ2}
 
 // randomBlocks returns stored bytes of n elements with f16 and f32 fields of ordinary
 // size.
@@ -35,6 +35,10 @@ func randomBlocks(dt DType, n int, seed int64) []byte {
 		switch dt {
 		case GMXFP4:
 			src[at] = 118 + src[at]%8
+		case GNVFP4: // scales have no sign
+			for i := range 4 {
+				src[at+i] = 40 + src[at+i]%32
+			}
 		case GTQ2: // it has no code 3
 			for i := range 64 {
 				src[at+i] &= 0x55

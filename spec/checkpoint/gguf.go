@@ -12,7 +12,7 @@ import (
 var ggufTypes = map[uint32]tensor.DType{
 	0: tensor.F32, 1: tensor.F16, 2: tensor.GQ4_0, 3: tensor.GQ4_1, 6: tensor.GQ5_0, 7: tensor.GQ5_1, 8: tensor.GQ8_0,
 	10: tensor.GQ2K, 11: tensor.GQ3K, 12: tensor.GQ4K, 13: tensor.GQ5K, 14: tensor.GQ6K,
-	20: tensor.GIQ4NL, 23: tensor.GIQ4XS, 34: tensor.GTQ1, 35: tensor.GTQ2, 39: tensor.GMXFP4,
+	20: tensor.GIQ4NL, 23: tensor.GIQ4XS, 34: tensor.GTQ1, 35: tensor.GTQ2, 39: tensor.GMXFP4, 40: tensor.GNVFP4,
 	24: tensor.I8, 25: tensor.I16, 26: tensor.I32, 27: tensor.I64, 28: tensor.F64, 30: tensor.BF16,
 }
 

@@ -59,6 +59,31 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
+// TestGGUFScales checks that NVFP4 matrices are multiplied by the scales beside them.
+func TestGGUFScales(t *testing.T) {
+	t.Parallel()
+	q := checkpointtest.Quantized("blk.0.ffn_up_exps.weight", tensor.GNVFP4, 4, 128)
+	for i := range q.Raw { // scales of at most 2, so that f16 holds the products
+		if i%36 < 4 {
+			q.Raw[i] %= 64
+		}
+	}
+	q.Shape = []int{2, 2, 128}
+	scale := checkpointtest.New("blk.0.ffn_up_exps.scale", tensor.F32, []int{2}, append(u32(math.Float32bits(0.5)), u32(math.Float32bits(4))...))
+	input := checkpointtest.Ramp("blk.0.ffn_up_exps.input_scale", 1, 2)
+	s := openBytes(t, "m.gguf", checkpointtest.GGUF(nil, q, scale, input))
+	if i, _ := s.Lookup(q.Name); i.DType != tensor.F16 || len(s.Tensors()) != 1 || len(s.Notes()) != 1 {
+		t.Errorf("%+v of %d tensors, notes %q", i, len(s.Tensors()), s.Notes())
+	}
+	want := checkpointtest.DecodeAll(t, tensor.GNVFP4, q.Raw)
+	for i := range want {
+		want[i] *= []float32{0.5, 4}[i/256]
+	}
+	if got := floatsOf(t, s, q.Name); !slices.Equal(got, want) {
+		t.Error("values differ from codes and scales")
+	}
+}
+
 func TestEveryGGUFType(t *testing.T) {
 	t.Parallel()
 	var fixtures []checkpointtest.Fixture

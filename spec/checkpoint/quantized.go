@@ -60,32 +60,38 @@ func refuseBitsAndBytes(s *Set, base string, _ quantConfig) error {
 
 // adoptQuantized replaces the quantized matrices of a sorted set by entries.
 func (s *Set) adoptQuantized() error {
-	if s.format != "safetensors" || len(s.entries) == 0 {
+	if len(s.entries) == 0 {
 		return nil
 	}
 	var c quantConfig
-	read := false
-	for _, t := range s.Tensors() {
-		for _, m := range marks {
-			base, ok := strings.CutSuffix(t.Name, m.end)
-			if !ok {
-				continue
-			}
-			if !read {
-				c, read = readQuantConfig(filepath.Dir(t.File)), true
-			}
-			if err := m.adopt(s, base, c); err != nil {
-				return err
-			}
-		}
-	}
-	if !read {
+	switch s.format {
+	case "safetensors":
 		c = readQuantConfig(filepath.Dir(s.entries[0].File))
+		if err := s.adoptMarked(c); err != nil {
+			return err
+		}
+	case "gguf": // NVFP4 with scales of whole matrices
+	default:
+		return nil
 	}
 	if err := s.adoptFloats(c); err != nil {
 		return err
 	}
 	s.compact()
+	return nil
+}
+
+// adoptMarked replaces the matrices that the names of their tensors mark.
+func (s *Set) adoptMarked(c quantConfig) error {
+	for _, t := range s.Tensors() {
+		for _, m := range marks {
+			if base, ok := strings.CutSuffix(t.Name, m.end); ok {
+				if err := m.adopt(s, base, c); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
 }
 

@@ -82,7 +82,7 @@ var unusedScales = []string{
 
 // adoptFloats replaces matrices of small numbers with scales by what they decode to: FP8
 // with scales per tensor, row or block (DeepSeek-V3's weight_scale_inv), NVFP4, MXFP4 and
-// MXFP8 of compressed-tensors and ModelOpt, int8. If every scale is a power of two, bf16
+// MXFP8 of compressed-tensors and ModelOpt, NVFP4 of GGUF, int8. If every scale is a power of two, bf16
 // holds the values exactly. Otherwise they are rounded to f16: at most 0.05 % of a value,
 // where rounding to e4m3 costs up to 6 %.
 func (s *Set) adoptFloats(c quantConfig) error {
@@ -100,8 +100,11 @@ func (s *Set) adoptFloats(c quantConfig) error {
 		if m.format = smallFormats[e.stored]; e.stored == "I8" && len(m.scales) == 0 || e.stored == "F8_E8M0" {
 			m.format = nil
 		}
-		if m.fp4() {
+		switch {
+		case m.fp4():
 			m.format = smallFormats["F4"]
+		case e.DType == tensor.GNVFP4 && len(m.scales) > 0:
+			m.format = &smallFormat{name: "4-bit floats"}
 		}
 		if m.format == nil {
 			continue // not a matrix of small numbers: its scales, if any, are tensors of their own
@@ -171,7 +174,7 @@ func (m *scaledMatrix) findScales(s *Set, base string, c quantConfig) error {
 
 // known reports whether the codes may be small numbers.
 func (m *scaledMatrix) known() bool {
-	return smallFormats[m.codes.stored] != nil || m.fp4()
+	return smallFormats[m.codes.stored] != nil || m.fp4() || m.codes.DType == tensor.GNVFP4
 }
 
 // fp4 reports whether the codes are 4-bit floats.
@@ -274,6 +277,13 @@ func (m *scaledMatrix) entry(base string) entry {
 // decode returns the codes of a row as numbers.
 func (m *scaledMatrix) decode(x []float32, r int) {
 	raw := m.codes.raw()
+	if dt := m.codes.DType; dt.IsBlock() {
+		size := dt.RowBytes(len(x))
+		if err := tensor.Decode(x, dt, raw[r*size:][:size]); err != nil {
+			panic("bug: " + err.Error())
+		}
+		return
+	}
 	if !m.wide {
 		for c, b := range raw[r*len(x):][:len(x)] {
 			x[c] = m.format.values[b]
