@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 )
@@ -18,7 +19,11 @@ func placeLayers(groups [][]Device, m *ir.Module) error {
 			}
 			lo, hi := run[0].Int("lo"), run[len(run)-1].Int("hi")
 			most = max(most, hi-lo)
-			firsts := borders(groups, lo, hi)
+			ties, err := sharedStates(run)
+			if err != nil {
+				return err
+			}
+			firsts := keepTogether(borders(groups, lo, hi), ties)
 			for _, rep := range run {
 				rep.Annotations.Set(placement(groups, firsts, rep.Int("lo"), rep.Int("hi")))
 			}
@@ -68,6 +73,55 @@ func borders(groups [][]Device, lo, hi int) []int {
 		firsts = append(firsts, max(firsts[i]+1, min(at, hi-(n-1-i))))
 	}
 	return firsts
+}
+
+// sharedStates returns, for each state element that layers after its writer read, the
+// layer that writes it and the last one that reads it.
+func sharedStates(run []*ir.Op) ([]ir.Range, error) {
+	writers := map[element]int{}
+	var out []ir.Range
+	for _, rep := range run {
+		for n := rep.Int("lo"); n < rep.Int("hi"); n++ {
+			for _, op := range rep.Body.Ops {
+				for _, a := range op.Args {
+					if a.Kind != ir.State {
+						continue
+					}
+					e, err := elementAt(a, n)
+					if err != nil {
+						return nil, err
+					}
+					if op.Def.Is(ir.Writes) {
+						writers[e] = n
+					} else if w, ok := writers[e]; ok && w < n {
+						out = append(out, ir.Range{Lo: w, Hi: n})
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// keepTogether moves the first layers of groups down so that a group has both layers of
+// each range, the one that writes a state and the one that reads it. It returns them
+// unchanged if a group would have no layers left.
+func keepTogether(firsts []int, ties []ir.Range) []int {
+	out := slices.Clone(firsts)
+	for moved := true; moved; {
+		moved = false
+		for i, first := range out[1:] {
+			for _, tie := range ties {
+				if tie.Lo < first && first <= tie.Hi {
+					if out[i+1], moved = tie.Lo, true; tie.Lo <= out[i] {
+						return firsts
+					}
+					break
+				}
+			}
+		}
+	}
+	return out
 }
 
 // placement returns the annotation for layers lo up to hi of a run whose groups

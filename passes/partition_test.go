@@ -135,3 +135,24 @@ func TestBorders(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepTogether: layers that share a state are in one group, if every group then
+// still has a layer.
+func TestKeepTogether(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		firsts []int
+		ties   []ir.Range
+		want   []int
+	}{
+		{[]int{0, 18}, []ir.Range{{Lo: 13, Hi: 34}, {Lo: 14, Hi: 33}}, []int{0, 13}},
+		{[]int{0, 18}, []ir.Range{{Lo: 18, Hi: 34}}, []int{0, 18}},
+		{[]int{0, 4, 8}, []ir.Range{{Lo: 6, Hi: 9}, {Lo: 3, Hi: 5}}, []int{0, 3, 6}},
+		{[]int{0, 9, 18, 27}, []ir.Range{{Lo: 13, Hi: 34}}, []int{0, 9, 18, 27}},
+		{[]int{0, 3}, []ir.Range{{Lo: 0, Hi: 5}}, []int{0, 3}},
+	} {
+		if got := keepTogether(c.firsts, c.ties); !slices.Equal(got, c.want) {
+			t.Errorf("%v with %v: %v, expected %v", c.firsts, c.ties, got, c.want)
+		}
+	}
+}

@@ -31,8 +31,11 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 			w.Count = nil // one for all layers
 		}
 	}
-	if s.mod.Weight(of) == nil {
+	switch {
+	case s.mod.Weight(of) == nil:
 		w.Name = of
+	case s.mod.Weight(w.Name) != nil: // by a part of it, in other layers
+		w.Name = s.names.Fresh(w.Name)
 	}
 	s.of[w.Name] = of
 	s.mod.Weights = append(s.mod.Weights, w)

@@ -35,13 +35,9 @@ func (s *stage) touches(op *ir.Op, a ir.Arg, sc scope) error {
 		lo, hi = sc.lo, sc.hi
 	}
 	for n := lo; n < hi; n++ {
-		at, err := a.At([]int{n}, len(a.Count))
+		e, err := elementAt(a, n)
 		if err != nil {
 			return err
-		}
-		e := element{a.Name, -1}
-		if len(at) > 0 {
-			e.index = at[0]
 		}
 		if op.Def.Is(ir.Writes) {
 			s.writes[e] = true
@@ -50,6 +46,16 @@ func (s *stage) touches(op *ir.Op, a ir.Arg, sc scope) error {
 		}
 	}
 	return nil
+}
+
+// elementAt returns the element of a state that an argument means in a layer.
+func elementAt(a ir.Arg, layer int) (element, error) {
+	e := element{a.Name, -1}
+	at, err := a.At([]int{layer}, len(a.Count))
+	if err == nil && len(at) > 0 {
+		e.index = at[0]
+	}
+	return e, err
 }
 
 // together checks that a group of layers reads only states that it writes

@@ -45,11 +45,11 @@ func withoutInfinities(src []byte) []byte {
 	})
 }
 
-// textConfig merges the text_config of a multimodal model into the top level of
-// its configuration; the values of text_config take precedence.
+// textConfig merges the text_config of a multimodal model, which may have no parts but
+// this one, into the top level of its configuration; the values of text_config take precedence.
 func textConfig(c map[string]any) map[string]any {
 	text, nested := c["text_config"].(map[string]any)
-	if !nested || c["hidden_size"] != nil || c["vision_config"] == nil && c["audio_config"] == nil {
+	if !nested || c["hidden_size"] != nil {
 		return c
 	}
 	out := maps.Clone(c)

@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -18,9 +20,11 @@ import (
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
 //	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
 //	layers_below(n, yes, no)     yes for the first n layers
+//	by_layer(x, key, no, other…) the entry key of x's entry for each layer, or no; x has the layers'
+//	                             numbers as keys, and its entries have no keys but key and other
 //	count(x)                     number of entries of a list or characters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
-	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow,
+	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow, "by_layer": byLayer,
 	"count": func(args []any, _ map[string]any) (any, error) {
 		list, err := entries(args[0])
 		return float64(len(list)), err
@@ -112,6 +116,35 @@ func layersBelow(args []any, config map[string]any) (any, error) {
 		return nil, fmt.Errorf("layers_below(%v): want a number of layers", args[0])
 	}
 	return perLayer(args, config, func(layer int) bool { return float64(layer) < n })
+}
+
+func byLayer(args []any, config map[string]any) (any, error) {
+	layers, ok := args[0].(map[string]any)
+	if !ok || len(args) < 3 {
+		return nil, fmt.Errorf("by_layer(%v): want a mapping from layers to settings, a key and a value", args[0])
+	}
+	for layer, settings := range layers {
+		entries, ok := settings.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("layer %s: have %v, want settings", layer, settings)
+		}
+		for key := range entries {
+			if !slices.Contains(args[1:2], any(key)) && !slices.Contains(args[3:], any(key)) {
+				return nil, fmt.Errorf("layer %s: %s: not supported for single layers", layer, key)
+			}
+		}
+	}
+	count, ok := number(config["num_hidden_layers"])
+	if !ok || count < 1 || count > maxLayers {
+		return nil, nil
+	}
+	out := make([]any, int(count))
+	for i := range out {
+		if out[i] = member(layers[strconv.Itoa(i)], args[1].(string)); out[i] == nil {
+			out[i] = entry(args[2], i)
+		}
+	}
+	return out, nil
 }
 
 // perLayer returns a list with the second or third argument for each layer.

@@ -79,7 +79,10 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	h.Layers *= s.Network.WeightGroupLayers
 	s.vocabulary(&h)
 	h.Embed = h.Hidden
-	return h, s.ropeDim(&h)
+	if err := s.ropeDim(&h); err != nil {
+		return h, err
+	}
+	return h, s.checkSizes(&h)
 }
 
 // encoderHyper returns the sizes of an encoder that is combined with a decoder

@@ -101,8 +101,10 @@ type lowerer struct {
 	windows             []int
 	kv                  string // KV cache of self-attention
 	embedded            string // token embeddings
+	perLayerInput       string // embeddings of all layers
 	values, firstValues string // values of the layer being written, and of the first layer
 	at                  int    // first layer of the run being written
+	layersOfRun         int
 	t                   *text
 	cs                  map[string]string // rope tables by kind
 }
@@ -134,6 +136,7 @@ func (l *lowerer) decode() {
 	l.inputs("ids", "pos", "out_rows")
 	l.ropeTables()
 	l.embedded = l.embedding()
+	l.perLayerInputs()
 	x := l.layers("xn", l.embedded)
 	logits, hidden := l.head(x)
 	if !l.crosses() {
@@ -141,7 +144,9 @@ func (l *lowerer) decode() {
 	} else {
 		l.yield(map[string]string{"logits": logits}, "logits")
 	}
-	l.state(l.kv, l.attentionWindows(), "")
+	for k, layers := range l.caches() {
+		l.state(l.cacheName(k), l.sizesAt(l.s, layers[0]), layers, "")
+	}
 	l.graph("decode")
 }
 
@@ -171,29 +176,17 @@ func (l *lowerer) graph(name string) {
 	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R out_rows, S sequences) {\n%s  }\n", name, l.t.b.String()))
 }
 
-// attentionWindows returns the windows of the layers with attention.
-func (l *lowerer) attentionWindows() []int {
-	var out []int
-	for i, w := range l.windows {
-		if l.Net.caches(i) {
-			out = append(out, w)
+// state declares the KV cache of layers with the heads of h;
+// suffix is "source" or "".
+func (l *lowerer) state(name string, h Hyper, layers []int, suffix string) {
+	kv := l.Spec.stateType()
+	var windows []int
+	for _, i := range layers {
+		if suffix == "" {
+			windows = append(windows, l.windows[i])
 		}
 	}
-	return out
-}
-
-// state declares the KV cache of the layers with attention, or of all layers if it is
-// a source; suffix is "source" or "".
-func (l *lowerer) state(name string, windows []int, suffix string) {
-	h, kv := l.Hyper, l.Spec.stateType()
-	layers := len(windows)
-	if suffix != "" {
-		layers = h.Layers
-	}
-	if layers == 0 {
-		return
-	}
-	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
+	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, len(layers), kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
 	if same := commonWindow(windows); same > 0 && suffix == "" {
 		s += fmt.Sprintf(" window %d", same)
 	}

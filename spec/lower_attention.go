@@ -15,27 +15,40 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	}
 	h := l.Hyper
 	q, k, v, gate := l.queryKeyValue(x)
-	k = l.scaled("k", k, l.Net.KeyScale)
-	if l.Net.QKNormPosition == "before_rope" {
-		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
+	if v != "" && l.Net.ValueNorm != "none" {
+		v = l.normOp("vn", l.Net.ValueNorm, v, "", "", 0, h.KVHeads)
 	}
-	if c := l.Net.QKVClamp; c > 0 {
-		for _, p := range []*string{&q, &k, &v} {
+	if k != "" {
+		k = l.scaled("k", k, l.Net.KeyScale)
+	}
+	norm := func(position string) {
+		if l.Net.QKNormPosition != position {
+			return
+		}
+		if q = l.qkNorm(q, "q", h.Heads); k != "" {
+			k = l.qkNorm(k, "k", h.KVHeads)
+		}
+	}
+	norm("before_rope")
+	for _, p := range []*string{&q, &k, &v} {
+		if c := l.Net.QKVClamp; c > 0 && *p != "" {
 			*p = l.t.op("clip", "clamp", []string{*p}, attrs{}.num("lo", -c).num("hi", c))
 		}
 	}
-	q, k = l.rope("qr", q, run.rope, h.Heads), l.rope("kr", k, run.rope, h.KVHeads)
-	if l.Net.QKNormPosition == "after_rope" {
-		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
+	if q = l.rope("qr", q, run.rope, h.Heads); k != "" {
+		k = l.rope("kr", k, run.rope, h.KVHeads)
 	}
+	norm("after_rope")
 	return l.attend([3]string{q, k, v}, gate, run)
 }
 
 // attend writes the token's row of the KV cache, attention on the cache, the gate on
 // its output (logits; "" if there is none) and the output projection.
 func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
-	kv := l.perLayer(l.kv, l.Net.caches)
-	l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
+	kv := l.cache()
+	if qkv[1] != "" {
+		l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
+	}
 	args := []string{qkv[0], kv}
 	a := l.attentionAttrs(run)
 	if std := l.s.in("self_attn.relative_bias.weight"); l.has(std) {
@@ -103,7 +116,8 @@ func (l *lowerer) ownGate(x string) string {
 }
 
 // queryKeyValue writes the three projections, and the gate on the output of attention,
-// "" if there is none. If the checkpoint stores them as one fused matrix, each weight is
+// "" if there is none. A layer that reads another one's KV cache has neither keys nor
+// values; keys may be the values as well. If the checkpoint stores them as one fused matrix, each weight is
 // a cut of it.
 func (l *lowerer) queryKeyValue(x string) (q, k, v, gate string) {
 	type part struct {
@@ -117,21 +131,29 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v, gate string) {
 			parts[i].std, parts[i].c = sa+"qkv", c
 		}
 	}
+	keys := "own"
+	if l.s.std == "dec" {
+		keys = l.Net.keysAt(l.at)
+	}
+	parts = parts[:map[string]int{"own": 3, "key": 2, "shared": 1}[keys]]
 	if h := l.Hyper; l.Net.AttnGate == "query" {
 		parts[0].c = groupCut(h.Heads, 2*h.HeadDim, 0, h.HeadDim)
 		parts = append(parts, part{"g", sa + "wq", groupCut(h.Heads, 2*h.HeadDim, h.HeadDim, 2*h.HeadDim)})
 	}
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		out[i] = l.linear(p.name, "w"+p.name, p.std, x, p.c)
+	out := map[string]string{}
+	for _, p := range parts {
+		out[p.name] = l.linear(p.name, "w"+p.name, p.std, x, p.c)
 	}
-	for i, p := range parts {
-		out[i] = l.bias(p.name, "w"+p.name+"_bias", p.std, out[i], p.c)
+	for _, p := range parts {
+		out[p.name] = l.bias(p.name, "w"+p.name+"_bias", p.std, out[p.name], p.c)
 	}
-	if gate = l.ownGate(x); len(out) > 3 {
-		gate = out[3]
+	if gate = l.ownGate(x); gate == "" {
+		gate = out["g"]
 	}
-	return out[0], out[1], out[2], gate
+	if keys == "key" {
+		out["v"] = out["k"]
+	}
+	return out["q"], out["k"], out["v"], gate
 }
 
 // qkvCuts returns the rows of q, k and v in a fused matrix. Format 0 groups the

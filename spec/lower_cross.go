@@ -42,6 +42,6 @@ func (l *lowerer) writeCross(x string) string {
 	l.t.line("yield %s", carry)
 	l.t.indent--
 	l.t.line("}")
-	l.state("%cross", nil, "source")
+	l.state("%cross", l.Hyper, l.allLayers(), "source")
 	return result
 }

@@ -18,7 +18,7 @@ func (l *lowerer) encode() {
 	l.ropeTables()
 	x := l.layers("xn", l.embedding())
 	x, _ = l.norm("xn", "out_norm", "enc.output_norm", x, l.Net.OutputNormBase)
-	l.state(l.kv, l.windows, "source")
+	l.state(l.kv, l.Hyper, l.allLayers(), "source")
 	if !alone {
 		x = l.writeCross(x)
 	}
@@ -72,11 +72,8 @@ func (l *lowerer) pooled(x string) string {
 // attention with zero queries weights all tokens equally.
 func (l *lowerer) meanOfTokens(x string) string {
 	h := l.Hyper
-	h.Layers, h.KVHeads, h.HeadDim, h.VDim = 1, h.Heads, h.Hidden/h.Heads, h.Hidden/h.Heads
-	keep := l.Hyper
-	l.Hyper = h
-	l.state("%pool", nil, "source")
-	l.Hyper = keep
+	h.KVHeads, h.HeadDim, h.VDim = h.Heads, h.Hidden/h.Heads, h.Hidden/h.Heads
+	l.state("%pool", h, []int{0}, "source")
 	result, carry := l.t.fresh("mean"), l.t.fresh("h")
 	l.t.line("%s = repeat 0..1 (%s = %s) {", result, carry, x)
 	l.t.indent++

@@ -51,10 +51,10 @@ func (l *lowerer) attnScale(layer int) float64 {
 // layers writes one repeat per run; hint is the name of the results.
 func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
-		l.at = run.lo
+		l.at, l.layersOfRun, l.Hyper = run.lo, run.hi-run.lo, l.sizesAt(l.s, run.lo)
 		x = l.repeat(hint, x, run, func(x string) string { return l.layer(x, run) })
 	}
-	l.at = 0
+	l.at, l.Hyper = 0, l.s.hyper
 	return x
 }
 
@@ -78,9 +78,9 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		if n.MLPAttnShareInput {
 			in, _ = l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), x, n.FFNPreNormBase)
 		}
-		f := l.scaledFFN(in)
+		f := l.scaledFFN(in, x)
 		x1 := l.t.op("x1", "add", []string{x, a}, nil)
-		return l.t.op("x2", "add", []string{x1, f}, nil)
+		return l.layerEnd(l.t.op("x2", "add", []string{x1, f}, nil))
 	}
 	residual := x
 	if n.ResidualNormed {
@@ -104,16 +104,16 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		in = x1
 	}
 	if l.ffnOf(run.lo) == "none" {
-		return x1
+		return l.layerEnd(x1)
 	}
 	m, normed := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), in, n.FFNPreNormBase)
 	if normed && n.ResidualNormed {
 		x1 = m
 	}
-	x1 = l.scaled("res", x1, n.FFNResidual)
-	x2 := l.t.op("x2", "add", []string{x1, l.scaledFFN(m)}, nil)
+	residual = l.scaled("res", x1, n.FFNResidual)
+	x2 := l.t.op("x2", "add", []string{residual, l.scaledFFN(m, x1)}, nil)
 	x2, _ = l.postNorm("x2", "ffn_post_norm", l.s.in("feed_forward.post_norm"), x2)
-	return x2
+	return l.layerEnd(x2)
 }
 
 // onlyFFN writes a layer without a token mixer. Its norm may have the name of either.
@@ -123,15 +123,23 @@ func (l *lowerer) onlyFFN(x string) string {
 		m, _ = l.norm("m", "attn_norm", l.s.in("self_attn.pre_norm"), x, l.Net.AttnPreNormBase)
 	}
 	x = l.scaled("res", x, l.Net.FFNResidual)
-	return l.t.op("x2", "add", []string{x, l.scaledFFN(m)}, nil)
+	return l.layerEnd(l.t.op("x2", "add", []string{x, l.scaledFFN(m, x)}, nil))
 }
 
-func (l *lowerer) scaledFFN(in string) string {
-	f := ""
-	if l.has(l.s.in("moe.gate.weight")) {
-		f = l.experts(in)
-	} else {
+// scaledFFN writes the layer's FFN, its experts or both, on the normed input. Experts may
+// read the residual stream through a norm of their own.
+func (l *lowerer) scaledFFN(in, residual string) string {
+	f, experts := "", l.has(l.s.in("moe.gate.weight"))
+	if l.s.std != "dec" || l.hasDense(l.at) {
 		f = l.ffn(in)
+		f = l.outNorm("f", "dense_out_norm", l.s.in("feed_forward.dense_out_norm"), f)
+	}
+	if experts {
+		e := l.experts(in, residual)
+		if f != "" {
+			e = l.t.op("f", "add", []string{f, e}, nil)
+		}
+		f = e
 	}
 	f = l.outNorm("f", "ffn_out_norm", l.s.in("feed_forward.out_norm"), f)
 	return l.scaled("f", f, l.Net.FFNOutScale)

@@ -10,21 +10,41 @@ import (
 )
 
 // experts writes a mixture of experts: routing by the gate's logits, the routed
-// experts and the shared expert.
-func (l *lowerer) experts(x string) string {
-	moe := l.s.in("moe.")
-	logits := l.linear("rl", "w_router", moe+"gate", x, l.expertRows())
+// experts and the shared expert. Router and experts may have norms of their own, on the
+// residual stream.
+func (l *lowerer) experts(x, residual string) string {
+	moe, routed := l.s.in("moe."), x
+	if std := moe + "gate_norm"; l.has(std + ".weight") {
+		routed = l.normOp("rn", l.normFunction(std), residual, l.weight("router_norm", std+".weight", l.scaledVector(std+".weight", l.Net.MoEGateScale)), "", 0, 1)
+	}
+	if std := moe + "pre_norm"; l.has(std + ".weight") {
+		x, _ = l.norm("m", "moe_norm", std, residual, l.Net.FFNPreNormBase)
+	}
+	logits := l.linear("rl", "w_router", moe+"gate", routed, l.expertRows())
 	logits = l.bias("rl", "w_router_bias", moe+"gate", logits, l.expertRows())
 	args := []string{logits}
 	if b := l.weight("w_score_bias", moe+"gate_score.bias", l.scoreBiasCut()); b != "" {
 		args = append(args, b)
 	}
 	r := l.t.op("r", "route", args, l.routeAttrs())
+	if scale := l.weight("w_expert_scale", moe+"expert_scale.weight", l.expertRows()); scale != "" {
+		r = l.t.op("r", "mul", []string{r, scale}, nil)
+	}
 	y := l.latentExperts(x, r)
 	if l.has(moe + "shared_expert.w2.weight") {
 		y = l.t.op("f", "add", []string{y, l.sharedExpert(x)}, nil)
 	}
-	return y
+	return l.outNorm("f", "moe_out_norm", moe+"out_norm", y)
+}
+
+// scaledVector returns the cut that multiplies a vector by a constant; nil for 1.
+func (l *lowerer) scaledVector(std string, by float64) *cut {
+	if by == 1 {
+		return nil
+	}
+	return &cut{rows: l.tensors[layerName(std, l.at)].Shape[0], wide: true, apply: func(r *tensor.Transform) *tensor.Transform {
+		return &tensor.Transform{Op: "scale", Args: []*tensor.Transform{r}, Nums: []float64{by}}
+	}}
 }
 
 // latentExperts writes the routed experts, between projections to and from a narrower

@@ -1,12 +1,16 @@
 package spec
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // The rotary tables that a layer may use.
 const (
 	ropeNone   = "none"
 	ropeGlobal = "cs"
-	ropeLocal  = "cs_local" // layers with a sliding window: another base, no scaling (Gemma 3)
+	ropeLocal  = "cs_local" // layers with a sliding window: another base and scaling (Gemma 3)
 )
 
 // ropeKind returns the rotary table of a layer.
@@ -20,10 +24,14 @@ func (l *lowerer) ropeKind(layer int) string {
 			return ropeNone
 		}
 	}
+	kind := ropeGlobal
 	if n.RopeLocalTheta > 0 && l.windows[layer] > 0 {
-		return ropeLocal
+		kind = ropeLocal
 	}
-	return ropeGlobal
+	if dim := l.sizesAt(l.s, layer).RopeDim; dim != l.s.hyper.RopeDim {
+		kind += fmt.Sprintf("_%d", dim)
+	}
+	return kind
 }
 
 // ropeTables writes the rotary tables that at least one layer uses.
@@ -34,18 +42,16 @@ func (l *lowerer) ropeTables() {
 		if _, done := l.cs[kind]; done || kind == ropeNone {
 			continue
 		}
-		a := attrs{}.int("dim", l.Hyper.RopeDim)
-		if kind == ropeLocal {
-			a = a.num("theta", l.Net.RopeLocalTheta)
-		} else {
-			r, err := l.ropeFrequencies()
-			if err != nil {
-				l.err = err
-				return
-			}
-			a = r.attrs(a, l.Net.RopeTheta)
+		m := rotary{l.Model, l.sizesAt(l.s, i).RopeDim, l.Net.RopeTheta, l.Net.RopeScaling}
+		if strings.HasPrefix(kind, ropeLocal) {
+			m.theta, m.scaling = l.Net.RopeLocalTheta, l.Net.RopeLocalScaling
 		}
-		l.cs[kind] = l.t.op(kind, "rope_table", []string{"%pos"}, a)
+		r, err := m.frequencies()
+		if err != nil {
+			l.err = err
+			return
+		}
+		l.cs[kind] = l.t.op(kind, "rope_table", []string{"%pos"}, r.attrs(attrs{}.int("dim", m.dim), m.theta))
 	}
 }
 

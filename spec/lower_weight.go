@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -119,7 +120,8 @@ func (l *lowerer) declaration(name, std string) declaration {
 	}
 	d.lo, d.hi = l.at, l.at+1
 	alike := func(i int) bool {
-		return has(i) && l.tensors[layerName(std, i)].Pattern == l.tensors[layerName(std, l.at)].Pattern
+		t, here := l.tensors[layerName(std, i)], l.tensors[layerName(std, l.at)]
+		return has(i) && t.Pattern == here.Pattern && slices.Equal(t.Shape, here.Shape)
 	}
 	for d.lo > 0 && alike(d.lo-1) {
 		d.lo--

@@ -119,6 +119,8 @@ var standardForms = []string{
 	"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm",
 	"feed_forward.w1", "feed_forward.w2", "feed_forward.w3", "feed_forward.w1n3", "feed_forward.w3n1", "feed_forward.act_p", "feed_forward.act_n",
 	"moe.gate", "moe.expert.{j}.w1", "moe.expert.{j}.w2", "moe.expert.{j}.w3",
+	"feed_forward.dense_out_norm", "moe.pre_norm", "moe.out_norm", "moe.gate_norm", "moe.expert_scale", "out_scale",
+	"per_layer.embeddings", "per_layer.proj", "per_layer.norm", "per_layer.gate", "per_layer.out", "per_layer.out_norm",
 	"moe.gate_score", "moe.latent_in", "moe.latent_out", "moe.experts.w1", "moe.experts.w2", "moe.experts.w3", "moe.experts.w1n3",
 	"moe.shared_expert.gate", "moe.shared_expert.w1", "moe.shared_expert.w2", "moe.shared_expert.w3", "moe.shared_expert.w1n3",
 	"pooler", "classifier",
@@ -205,6 +207,7 @@ func nestedRules(rules []nameRule) ([]nameRule, error) {
 var otherModalities = []string{
 	"vision_tower.*", "model.vision_tower.*", "multi_modal_projector.*", "model.multi_modal_projector.*", "vision_model.*", "model.vision_model.*",
 	"visual.*", "model.visual.*", "audio_tower.*", "model.audio_tower.*",
+	"embed_vision.*", "model.embed_vision.*", "embed_audio.*", "model.embed_audio.*", "vision_embedder.*", "model.vision_embedder.*",
 }
 
 // ignored reports whether the tensor is not part of the computation.

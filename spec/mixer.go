@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -69,6 +70,12 @@ func (m *Model) uses(word string) bool {
 		}
 	}
 	return false
+}
+
+// hasDense reports whether a layer has an FFN that every token passes.
+func (m *Model) hasDense(layer int) bool {
+	word := m.ffnOf(layer)
+	return word == "dense" || word == "both"
 }
 
 // ffnOf returns the word of a layer's FFN in ffn_pattern.
@@ -138,7 +145,9 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 		return true, true
 	}
 	if prefix == "self_attn" && !isLayerNorm(part) {
-		return !m.Net.attends(layer), !m.Net.attends(layer)
+		missing := !m.Net.attends(layer) || m.unreadKeys("dec."+strconv.Itoa(layer)+"."+name, layer) ||
+			m.Net.keysAt(layer) == "key" && strings.HasPrefix(part, "wv.")
+		return missing, missing
 	}
 	if prefix == "shared" {
 		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)

@@ -77,3 +77,13 @@ type RGLRU struct {
 	Activation string  `yaml:"activation" words:"gelu|silu|relu|gelu_erf|quick_gelu|sigmoid|tanh|identity|relu2|elu"` // activation of the branch beside the recurrence
 	Strength   float64 `yaml:"decay_scale"`                                                                           // factor c on the logarithm of the decay
 }
+
+// PerLayerEmbeddings describe a second table of embeddings, with size columns for each
+// layer. A layer reads scale · (norm(projection_scale · P·x) + embed_scale · row), with the
+// token embeddings x; P and the norm are optional.
+type PerLayerEmbeddings struct {
+	Size            int     `yaml:"size"`             // columns of a layer; 0: none
+	EmbedScale      float64 `yaml:"embed_scale"`      // factor on a row of the table
+	ProjectionScale float64 `yaml:"projection_scale"` // factor on the projection of the token embeddings
+	Scale           float64 `yaml:"scale"`            // factor on the sum of both
+}

@@ -62,7 +62,8 @@ type Network struct {
 	// Positions.
 	RopeScaling       *RopeScaling `yaml:"rope_scaling"`                                // scaling of rope's frequencies for long contexts, as in config.json
 	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`                         // stored tensor with a divisor for each of rope's frequencies (GGUF's rope_freqs.weight)
-	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // base of rope's frequencies on layers with a sliding window, unscaled (Gemma 3); 0: rope_theta
+	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // base of rope's frequencies on layers with a sliding window (Gemma 3); 0: rope_theta
+	RopeLocalScaling  *RopeScaling `yaml:"rope_local_scaling"`                          // with rope_local_theta: scaling of these frequencies; default: none
 	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // rope of each layer, repeated; rope, sliding: with rope; none, full: without (SmolLM3, Cohere 2)
 	RopeOffset        int          `yaml:"rope_offset"`                                 // first rotated channel of a head
 	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // factor on ALiBi's slopes (Falcon: 1/√head_dim)
@@ -88,6 +89,11 @@ type Network struct {
 	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm before attention (ModernBERT)
 	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: minimum distance of the last bucket (T5)
 
+	HeadDims  []int    `yaml:"head_dims"`                         // channels of a head in each layer, repeated; default: head_dim (Gemma 4)
+	KVHeads   []int    `yaml:"kv_heads"`                          // KV heads of each layer, repeated; default: num_key_value_heads (Gemma 4)
+	KVPattern []string `yaml:"kv_pattern" words:"own|key|shared"` // keys and values of each layer, repeated; own: a projection of each; key: the projected keys are the values as well (Gemma 4); shared: those of the last earlier layer of the same kind, sliding or full (Gemma 3n)
+	ValueNorm string   `yaml:"value_norm" words:"none|rms"`       // norm on each value head, without parameters (Gemma 3n)
+
 	AttnGate    string  `yaml:"attn_gate" words:"none|query|own"` // gate on the output of attention, a sigmoid; query: each head of wq stores its query, then its gate; own: a matrix wg, with one row per channel or per head
 	AttnInScale float64 `yaml:"attn_in_scale"`                    // factor on the input of attention (Falcon H1)
 	KeyScale    float64 `yaml:"key_scale"`                        // factor on the keys (Falcon H1)
@@ -95,7 +101,8 @@ type Network struct {
 	// Token mixers.
 	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|time_mix|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
 	ParallelMixer string          `yaml:"parallel_mixer" words:"linear|selective_scan|ssd|short_conv|rg_lru"`                           // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)
-	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|stored|none"`                                                // FFN of each layer, repeated; stored: experts if the files have a router for the layer; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
+	FFNPattern    []string        `yaml:"ffn_pattern" words:"dense|experts|both|stored|none"`                                           // FFN of each layer, repeated; both: an FFN and experts, whose outputs are added (Gemma 4); stored: experts if the files have a router for the layer; none: the layer is only a token mixer; default: by moe_layer_start, moe_layer_step and moe_dense_layers
+	FFNSizes      []int           `yaml:"ffn_sizes"`                                                                                    // width of each layer's FFN, repeated; default: intermediate_size
 	AttnResidual  float64         `yaml:"attn_residual_scale"`                                                                          // factor on the residual that the output of attention is added to (MiniMax)
 	FFNResidual   float64         `yaml:"ffn_residual_scale"`                                                                           // factor on the residual that the output of the FFN is added to (MiniMax)
 	FFNGateScale  float64         `yaml:"ffn_gate_scale"`                                                                               // factor on the gate of the FFN, before its activation (Falcon H1)
@@ -106,6 +113,8 @@ type Network struct {
 	SharedBlock   SharedBlock     `yaml:"shared_block"`                                                                                 // transformer block that several layers share, in front of their token mixers
 	TimeMix       TimeMix         `yaml:"time_mix"`                                                                                     // layers with RWKV-7's time mixing
 	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                                       // layers with a real-gated linear recurrent unit
+
+	PerLayer PerLayerEmbeddings `yaml:"per_layer_embeddings"` // an embedding of each token for each layer, which the layer adds to its output through a gate (Gemma 3n)
 
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
 	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
@@ -123,6 +132,7 @@ type Network struct {
 	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"`                    // layout of tensors that store all experts of a layer; in_out: transposed
 	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
 	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
+	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                             // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
 	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
 
 	// Encoders.
@@ -141,26 +151,26 @@ type Network struct {
 
 // A RopeScaling is config.json's rope_scaling, with the same key names.
 type RopeScaling struct {
-	Type          string    `yaml:"type"`                                                                  // older name of rope_type
-	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope
-	Factor        float64   `yaml:"factor"`                                                                // factor by which the context is extended
-	Alpha         float64   `yaml:"alpha"`                                                                 // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
-	Original      float64   `yaml:"original_max_position_embeddings"`                                      // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
-	LowFreq       float64   `yaml:"low_freq_factor"`                                                       // with llama3: frequencies with fewer rotations in the original context are divided by factor
-	HighFreq      float64   `yaml:"high_freq_factor"`                                                      // with llama3: frequencies with more rotations in the original context are kept; those between are blended
-	AttnFactor    float64   `yaml:"attention_factor"`                                                      // with yarn, longrope: factor on cosines and sines; default: by the method's formula
-	BetaFast      float64   `yaml:"beta_fast"`                                                             // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
-	BetaSlow      float64   `yaml:"beta_slow"`                                                             // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
-	MScale        float64   `yaml:"mscale"`                                                                // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
-	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                        // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
-	Truncate      *bool     `yaml:"truncate"`                                                              // with yarn: round the bounds of the blended channels to integers; default: true
-	ShortFactor   []float64 `yaml:"short_factor"`                                                          // with longrope: divisor of each frequency, for sequences within the original context
-	LongFactor    []float64 `yaml:"long_factor"`                                                           // with longrope: divisor of each frequency, for longer sequences
-	ShortMScale   float64   `yaml:"short_mscale"`                                                          // with longrope: factor on cosines and sines within the original context; default: attention_factor
-	LongMScale    float64   `yaml:"long_mscale"`                                                           // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
-	RopeTheta     float64   `yaml:"rope_theta"`                                                            // accepted and ignored here: the family copies it to network_structure
-	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                 // accepted and ignored here: the family copies it to network_structure
-	MaxPos        float64   `yaml:"max_position_embeddings"`                                               // accepted and ignored
+	Type          string    `yaml:"type"`                                                                               // older name of rope_type
+	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none|proportional"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope; proportional: only the first partial_rotary_factor of the pairs are rotated, with the frequencies that they have among all pairs (Gemma 4)
+	Factor        float64   `yaml:"factor"`                                                                             // factor by which the context is extended
+	Alpha         float64   `yaml:"alpha"`                                                                              // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
+	Original      float64   `yaml:"original_max_position_embeddings"`                                                   // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
+	LowFreq       float64   `yaml:"low_freq_factor"`                                                                    // with llama3: frequencies with fewer rotations in the original context are divided by factor
+	HighFreq      float64   `yaml:"high_freq_factor"`                                                                   // with llama3: frequencies with more rotations in the original context are kept; those between are blended
+	AttnFactor    float64   `yaml:"attention_factor"`                                                                   // with yarn, longrope: factor on cosines and sines; default: by the method's formula
+	BetaFast      float64   `yaml:"beta_fast"`                                                                          // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
+	BetaSlow      float64   `yaml:"beta_slow"`                                                                          // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
+	MScale        float64   `yaml:"mscale"`                                                                             // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
+	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                                     // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
+	Truncate      *bool     `yaml:"truncate"`                                                                           // with yarn: round the bounds of the blended channels to integers; default: true
+	ShortFactor   []float64 `yaml:"short_factor"`                                                                       // with longrope: divisor of each frequency, for sequences within the original context
+	LongFactor    []float64 `yaml:"long_factor"`                                                                        // with longrope: divisor of each frequency, for longer sequences
+	ShortMScale   float64   `yaml:"short_mscale"`                                                                       // with longrope: factor on cosines and sines within the original context; default: attention_factor
+	LongMScale    float64   `yaml:"long_mscale"`                                                                        // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
+	RopeTheta     float64   `yaml:"rope_theta"`                                                                         // accepted and ignored here: the family copies it to network_structure
+	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                              // with proportional: fraction of the pairs that are rotated; otherwise ignored here: the family copies it to network_structure
+	MaxPos        float64   `yaml:"max_position_embeddings"`                                                            // accepted and ignored
 }
 
 // newNetwork returns a Network with the default values of the keys.
@@ -172,11 +182,12 @@ func newNetwork() Network {
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
-		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
-		AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
+		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1,
+		ValueNorm: "none", AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Order: "grouped", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
 		Scan:           Scan{Act: "silu"},
 		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
+		PerLayer:       PerLayerEmbeddings{EmbedScale: 1, ProjectionScale: 1, Scale: 1},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}

@@ -77,7 +77,12 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 	case m.hasAt(s.in("self_attn.qkv.weight"), i):
 		out = append(out, l+"self_attn.qkv.weight")
 	default:
-		out = append(out, l+"self_attn.wq.weight", l+"self_attn.wk.weight", l+"self_attn.wv.weight")
+		out = append(out, l+"self_attn.wq.weight")
+		if keys := m.Net.keysAt(i); s.std != "dec" || keys == "own" {
+			out = append(out, l+"self_attn.wk.weight", l+"self_attn.wv.weight")
+		} else if keys == "key" {
+			out = append(out, l+"self_attn.wk.weight")
+		}
 	}
 	if s.std == "dec" && m.Net.encodes() {
 		for _, w := range []string{"wq", "wk", "wv", "wo"} {
@@ -98,20 +103,23 @@ func (m *Model) requiredFFN(s *stack, i int) []string {
 	if m.ffnOf(i) == "none" {
 		return nil
 	}
-	if !m.hasExperts(i) {
+	var out []string
+	if m.hasDense(i) {
 		w1 := "feed_forward.w1.weight"
 		for _, packed := range []string{"feed_forward.w1n3.weight", "feed_forward.w3n1.weight"} {
 			if _, ok := m.tensors[l+packed]; ok {
 				w1 = packed
 			}
 		}
-		out := []string{l + w1, l + "feed_forward.w2.weight"}
+		out = []string{l + w1, l + "feed_forward.w2.weight"}
 		if m.Net.ActivationFunction == "xielu" {
 			out = append(out, l+"feed_forward.act_p.weight", l+"feed_forward.act_n.weight")
 		}
+	}
+	if !m.hasExperts(i) {
 		return out
 	}
-	out := []string{l + "moe.gate.weight"}
+	out = append(out, l+"moe.gate.weight")
 	if m.Net.HasSharedExpert {
 		w1 := l + "moe.shared_expert.w1n3.weight"
 		if _, packed := m.tensors[w1]; !packed {

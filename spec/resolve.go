@@ -68,6 +68,9 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	}
 	m.shareEmbeddings()
 	m.findRenamed()
+	if err := m.checkSharing(); err != nil {
+		return nil, err
+	}
 	if err := m.checkTensors(unused); err != nil {
 		return nil, err
 	}
@@ -127,14 +130,26 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			continue
 		}
 		std := m.ownName(rule.standard.Name(i, j), i)
-		if other, twice := m.tensors[std]; twice {
-			if t, err = m.oneOf(std, other, t); err != nil {
-				return nil, err
-			}
+		if err := m.record(std, i, t); err != nil {
+			return nil, err
 		}
-		m.tensors[std] = t
 	}
 	return unused, nil
+}
+
+// record records the tensor of a standard name, unless no layer reads it.
+func (m *Model) record(std string, layer int, t Tensor) (err error) {
+	if m.unreadKeys(std, layer) {
+		m.Unused = append(m.Unused, t.File)
+		return nil
+	}
+	if other, twice := m.tensors[std]; twice {
+		if t, err = m.oneOf(std, other, t); err != nil {
+			return err
+		}
+	}
+	m.tensors[std] = t
+	return nil
 }
 
 // oneOf returns the tensor to use of two with one standard name: a table or bias that is

@@ -52,16 +52,24 @@ func baseFrequencies(dim int, theta float64) []float32 {
 
 // ropeScalings implements the values of rope_type as transformers'
 // modeling_rope_utils computes them.
-var ropeScalings = map[string]func(m *Model, rs *RopeScaling) (*ropeTable, error){
+var ropeScalings = map[string]func(m rotary, rs *RopeScaling) (*ropeTable, error){
 	"default": nil, "none": nil,
-	"linear": (*Model).ropeLinear, "dynamic": (*Model).ropeDynamic, "yarn": (*Model).ropeYarn,
-	"llama3": (*Model).ropeLlama3, "longrope": (*Model).ropeLong,
+	"linear": rotary.ropeLinear, "dynamic": rotary.ropeDynamic, "yarn": rotary.ropeYarn,
+	"llama3": rotary.ropeLlama3, "longrope": rotary.ropeLong, "proportional": rotary.ropeProportional,
 }
 
-// ropeFrequencies returns the rotary frequencies after scaling.
-func (m *Model) ropeFrequencies() (*ropeTable, error) {
+// A rotary holds what determines a table of rotary frequencies.
+type rotary struct {
+	*Model
+	dim     int // rotated channels of a head
+	theta   float64
+	scaling *RopeScaling
+}
+
+// frequencies returns the rotary frequencies after scaling.
+func (m rotary) frequencies() (*ropeTable, error) {
 	table := &ropeTable{scale: 1}
-	if rs := m.Net.RopeScaling; rs != nil {
+	if rs := m.scaling; rs != nil {
 		kind := rs.kind()
 		f, known := ropeScalings[kind]
 		if !known && kind != "" {
@@ -81,10 +89,10 @@ func (m *Model) ropeFrequencies() (*ropeTable, error) {
 	if m.ropeFactors != nil {
 		freqs := table.freqs
 		if freqs == nil {
-			freqs = baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+			freqs = baseFrequencies(m.dim, m.theta)
 		}
 		if len(m.ropeFactors) != len(freqs) {
-			return nil, errAt(Pos{File: m.Spec.File}, "tensor %q: %d factors, want %d for %d rotated channels", m.Net.RopeFactorsTensor, len(m.ropeFactors), len(freqs), m.Hyper.RopeDim)
+			return nil, errAt(Pos{File: m.Spec.File}, "tensor %q: %d factors, want %d for %d rotated channels", m.Net.RopeFactorsTensor, len(m.ropeFactors), len(freqs), m.dim)
 		}
 		for i := range freqs {
 			freqs[i] /= m.ropeFactors[i]
@@ -102,12 +110,12 @@ func (rs *RopeScaling) kind() string {
 	return canonicalWord(rs.Type)
 }
 
-func (m *Model) ropeError(format string, args ...any) error {
+func (m rotary) ropeError(format string, args ...any) error {
 	return errAt(m.Spec.Pos("network_structure.rope_scaling"), "rope_scaling.%s", fmt.Sprintf(format, args...))
 }
 
 // ropeOriginal returns the context length that the frequencies were trained for.
-func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
+func (m rotary) ropeOriginal(rs *RopeScaling) (float64, error) {
 	if rs.Original > 0 {
 		return rs.Original, nil
 	}
@@ -120,13 +128,29 @@ func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
 	return 0, m.ropeError("original_max_position_embeddings: missing, and max_position_embeddings is missing too")
 }
 
-func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
+func (m rotary) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
 	if rs.Factor < 1 {
 		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
 	}
-	freqs := baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+	freqs := baseFrequencies(m.dim, m.theta)
 	for i := range freqs {
 		freqs[i] /= float32(rs.Factor)
+	}
+	return &ropeTable{freqs: freqs, scale: 1}, nil
+}
+
+// ropeProportional rotates only the first partial_rotary_factor of a head's pairs, with
+// the frequencies that they have among all pairs (Gemma 4).
+func (m rotary) ropeProportional(rs *RopeScaling) (*ropeTable, error) {
+	part, factor := orElse(rs.PartialRotary, 1), orElse(rs.Factor, 1)
+	if part < 0 || part > 1 || factor < 1 {
+		return nil, m.ropeError("proportional: partial_rotary_factor %g, factor %g; want 0 to 1, and at least 1", part, factor)
+	}
+	freqs := baseFrequencies(m.dim, m.theta)
+	for i := range freqs {
+		if freqs[i] /= float32(factor); i >= int(part*float64(m.dim)/2) {
+			freqs[i] = 0
+		}
 	}
 	return &ropeTable{freqs: freqs, scale: 1}, nil
 }
@@ -134,13 +158,13 @@ func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
 // ropeDynamic is dynamic NTK scaling: beyond the original context, the base grows
 // with the sequence length; within it the frequencies are unscaled. With alpha
 // (Hunyuan) the base is multiplied once, by alpha^(dim/(dim−2)).
-func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
-	dim, from := m.Hyper.RopeDim, m.Hyper.MaxContext
+func (m rotary) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
+	dim, from := m.dim, m.Hyper.MaxContext
 	switch {
 	case dim < 4:
 		return nil, m.ropeError("dynamic: %d rotated channels, want at least 4", dim)
 	case rs.Alpha > 0:
-		theta := m.Net.RopeTheta * math.Pow(rs.Alpha, float64(dim)/float64(dim-2))
+		theta := m.theta * math.Pow(rs.Alpha, float64(dim)/float64(dim-2))
 		return &ropeTable{freqs: baseFrequencies(dim, theta), scale: 1}, nil
 	case rs.Factor < 1:
 		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
@@ -158,7 +182,7 @@ func (m *Model) GrowsBeyondContext() bool {
 }
 
 // ropeLlama3 divides low frequencies and blends the middle ones (Llama 3.1).
-func (m *Model) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
+func (m rotary) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
 	old, err := m.ropeOriginal(rs)
 	if err != nil {
 		return nil, err
@@ -166,7 +190,7 @@ func (m *Model) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
 	if rs.Factor < 1 || rs.LowFreq <= 0 || rs.HighFreq <= rs.LowFreq {
 		return nil, m.ropeError("llama3: factor %g, low_freq_factor %g, high_freq_factor %g; want factor at least 1 and 0 < low < high", rs.Factor, rs.LowFreq, rs.HighFreq)
 	}
-	freqs := baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+	freqs := baseFrequencies(m.dim, m.theta)
 	factor, lowF, highF := float32(rs.Factor), float32(rs.LowFreq), float32(rs.HighFreq)
 	lowWave, highWave := old/rs.LowFreq, old/rs.HighFreq
 	for i, f := range freqs {
@@ -185,7 +209,7 @@ func (m *Model) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
 // ropeYarn is YaRN (Peng et al. 2023, §3.2–3.4). High frequencies are kept, low
 // ones are divided, and those between are blended linearly. cos and sin are
 // scaled by 0.1·ln(s)+1.
-func (m *Model) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
+func (m rotary) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
 	old, err := m.ropeOriginal(rs)
 	if err != nil {
 		return nil, err
@@ -193,7 +217,7 @@ func (m *Model) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
 	if rs.Factor <= 0 {
 		return nil, m.ropeError("factor: have %g, want more than 0", rs.Factor)
 	}
-	dim, theta := m.Hyper.RopeDim, m.Net.RopeTheta
+	dim, theta := m.dim, m.theta
 	fast, slow := orElse(rs.BetaFast, 32), orElse(rs.BetaSlow, 1)
 	channel := func(rotations float64) float64 {
 		return float64(dim) * math.Log(old/(rotations*2*math.Pi)) / (2 * math.Log(theta))
@@ -232,12 +256,12 @@ func yarnScale(factor, mscale float64) float64 {
 
 // ropeLong is LongRoPE (Ding et al. 2024): one divisor per frequency, with
 // separate sets within and beyond the original context.
-func (m *Model) ropeLong(rs *RopeScaling) (*ropeTable, error) {
+func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	old, err := m.ropeOriginal(rs)
 	if err != nil {
 		return nil, err
 	}
-	dim := m.Hyper.RopeDim
+	dim := m.dim
 	for name, f := range map[string][]float64{"short_factor": rs.ShortFactor, "long_factor": rs.LongFactor} {
 		if len(f) != dim/2 || slices.Min(f) <= 0 {
 			return nil, m.ropeError("%s: have %d divisors, want %d for %d rotated channels, all above 0", name, len(f), dim/2, dim)
@@ -256,7 +280,7 @@ func (m *Model) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	}
 	t := &ropeTable{scale: orElse(rs.ShortMScale, scale), longFrom: int(old), longScale: orElse(rs.LongMScale, scale)}
 	for i := range dim / 2 {
-		pos := float32(math.Pow(float64(float32(m.Net.RopeTheta)), float64(float32(2*i)/float32(dim))))
+		pos := float32(math.Pow(float64(float32(m.theta)), float64(float32(2*i)/float32(dim))))
 		t.freqs = append(t.freqs, 1/(float32(rs.ShortFactor[i])*pos))
 		t.longFreqs = append(t.longFreqs, 1/(float32(rs.LongFactor[i])*pos))
 	}

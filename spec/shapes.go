@@ -19,7 +19,7 @@ func (m *Model) checkTensors(unused []string) error {
 	if err := m.checkLayersAlike(unused); err != nil {
 		return err
 	}
-	shapes := m.shapes()
+	shapes := m.shapesByLayer()
 	first := map[string]Tensor{} // by form without an implied shape: the tensor of the first layer
 	for _, std := range m.Tensors() {
 		t := m.tensors[std]
@@ -29,8 +29,8 @@ func (m *Model) checkTensors(unused []string) error {
 		if slices.Contains(t.Shape, 0) {
 			return errAt(m.at(t), "tensor %q (%s): shape %v has no elements", t.File, std, t.Shape)
 		}
-		form, _ := layerForm(std)
-		want, ok := shapes[form]
+		form, i := layerForm(std)
+		want, ok := shapes(form, i)
 		if !ok {
 			if _, seen := first[form]; !seen {
 				first[form] = t
@@ -151,7 +151,35 @@ func fits(have []int, want shape) bool {
 	return false
 }
 
-// shapes returns the shape of every standard tensor, in out_in layout.
+// shapesByLayer returns a function that returns the shape of a standard tensor, in out_in
+// layout, and whether one is implied; layer is −1 for a tensor of no layer.
+func (m *Model) shapesByLayer() func(form string, layer int) (shape, bool) {
+	type stackSizes struct {
+		std   string
+		hyper Hyper
+	}
+	all, bySize := m.shapes(), map[stackSizes]map[string]shape{}
+	stacks := m.stacks()
+	return func(form string, layer int) (shape, bool) {
+		for _, s := range stacks {
+			if layer < 0 || !strings.HasPrefix(form, s.std+".{i}.") {
+				continue
+			}
+			s.hyper = m.sizesAt(&s, layer)
+			key := stackSizes{s.std, s.hyper}
+			if bySize[key] == nil {
+				bySize[key] = map[string]shape{}
+				m.stackShapes(&s, bySize[key])
+			}
+			want, ok := bySize[key][form]
+			return want, ok
+		}
+		want, ok := all[form]
+		return want, ok
+	}
+}
+
+// shapes returns the shapes of the tensors of no layer.
 func (m *Model) shapes() map[string]shape {
 	h := m.Hyper
 	vocab := fmt.Sprintf("vocabulary %d, width %d", h.Rows, h.Embed)
@@ -173,7 +201,7 @@ func (m *Model) shapes() map[string]shape {
 			rows := m.storedRows(s.std + name)
 			out[s.std+name] = shape{dims: []int{rows, h.Embed}, why: fmt.Sprintf("width of embeddings %d", h.Embed), alt: [][]int{{rows, h.Hidden}}}
 		}
-		m.stackShapes(&s, out)
+		m.normShapes(&s, out)
 	}
 	return out
 }

@@ -52,7 +52,10 @@ func (m *Model) layerWindows(layers int) []int {
 }
 
 // hasExperts reports whether a layer is a mixture of experts.
-func (m *Model) hasExperts(layer int) bool { return m.ffnOf(layer) == "experts" }
+func (m *Model) hasExperts(layer int) bool {
+	word := m.ffnOf(layer)
+	return word == "experts" || word == "both"
+}
 
 // missingForm reports whether only some layers of the stack have a tensor and this
 // layer is not one of them.
@@ -67,7 +70,7 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "moe."):
 		return !m.hasExperts(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
-		return m.hasExperts(layer)
+		return !m.hasDense(layer)
 	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
 		return layer == 0 && !m.hasAt(form, layer)
 	case slices.Contains(m.Net.UnevenTensors, name):
@@ -97,6 +100,12 @@ func (m *Model) findRenamed() {
 // kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
 	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	if s.std == "dec" {
+		kind += fmt.Sprintf(" sizes=%v keys=%s", m.sizesAt(s, layer), m.Net.keysAt(layer))
+		if from := m.cacheLayer(s, layer); from != layer && m.Net.caches(layer) {
+			kind += fmt.Sprintf(" cache=%d", from)
+		}
+	}
 	if m.Net.mixes(layer, "time_mix") {
 		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
 	}

@@ -162,7 +162,7 @@ func TestRopeScaling(t *testing.T) {
 	set := func(rs *RopeScaling) *ropeTable {
 		t.Helper()
 		m.Net.RopeScaling = rs
-		r, err := m.ropeFrequencies()
+		r, err := rotary{m, m.Hyper.RopeDim, m.Net.RopeTheta, m.Net.RopeScaling}.frequencies()
 		if err != nil {
 			t.Fatal(err)
 		}

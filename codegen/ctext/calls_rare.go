@@ -86,7 +86,11 @@ func (r *Rows) headCols(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	r.w.P("ifl_row_head_cols(%s, %s, %d, %d, %d, %d);", dst.ptr, x.ptr, op.Int("heads"), op.Args[0].Type.Cols()/op.Int("heads"), op.Int("lo"), op.Int("hi"))
+	heads, lo, cols := op.Int("heads"), strconv.Itoa(op.IntAt("lo", 0)), op.IntAt("hi", 0)-op.IntAt("lo", 0)
+	if list := op.Ints("lo"); len(list) > 1 {
+		lo = r.w.Table("int32_t", "first_"+layout.CName(op.Results[0].Name), Ints(list)) + "[" + Iteration(r.loop) + "]"
+	}
+	r.w.P("ifl_row_head_cols(%s, %s, %d, %d, %s, %d);", dst.ptr, x.ptr, heads, op.Args[0].Type.Cols()/heads, lo, cols)
 	r.where[op.Results[0]] = dst
 	return nil
 }

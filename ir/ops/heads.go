@@ -60,8 +60,8 @@ var HeadCols = &ir.OpDef{
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "number of heads in the columns"},
-		{Name: "lo", Kind: ir.IntAttr, Required: true, Doc: "first column of each head"},
-		{Name: "hi", Kind: ir.IntAttr, Required: true, Doc: "one past the last column of each head"},
+		{Name: "lo", Kind: ir.PerLayerInt, Required: true, Doc: "first column of each head"},
+		{Name: "hi", Kind: ir.PerLayerInt, Required: true, Doc: "one past the last column of each head; hi − lo is the same in all layers"},
 	},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
@@ -70,14 +70,25 @@ var HeadCols = &ir.OpDef{
 			return nil, err
 		}
 		width, err := headWidth(o.Args[0], o.Int("heads"))
-		lo, hi := o.Int("lo"), o.Int("hi")
-		if err == nil && (lo < 0 || lo >= hi || hi > width) {
-			err = fmt.Errorf("columns %d..%d of heads of %d", lo, hi, width)
+		cols := o.IntAt("hi", 0) - o.IntAt("lo", 0)
+		if a, b := len(o.Ints("lo")), len(o.Ints("hi")); a != b && err == nil {
+			err = fmt.Errorf("%d entries of lo and %d of hi", a, b)
 		}
-		return one(f32(x.Rows(), ir.N(o.Int("heads")*(hi-lo))), err)
+		for i := range o.Ints("lo") {
+			lo, hi := o.IntAt("lo", i), o.IntAt("hi", i)
+			switch {
+			case err != nil:
+				return nil, err
+			case lo < 0 || lo >= hi || hi > width:
+				err = fmt.Errorf("columns %d..%d of heads of %d", lo, hi, width)
+			case hi-lo != cols:
+				err = fmt.Errorf("%d columns in layer %d, and %d in the first", hi-lo, i, cols)
+			}
+		}
+		return one(f32(x.Rows(), ir.N(o.Int("heads")*cols)), err)
 	},
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		heads, lo, hi := o.Int("heads"), o.Int("lo"), o.Int("hi")
+		heads, lo, hi := o.Int("heads"), o.IntAt("lo", 0), o.IntAt("hi", 0)
 		width := in[0].Shape[1] / heads
 		out := tensor.New(tensor.F32, in[0].Shape[0], heads*(hi-lo))
 		for t := range out.Shape[0] {

@@ -11,9 +11,9 @@ static inline __attribute__((unused)) void ifl_row_join_heads(float *out, const 
   }
 }
 
-/* Columns lo…hi-1 of each head, contiguous (op head_cols). */
-static inline __attribute__((unused)) void ifl_row_head_cols(float *out, const float *x, int heads, int width, int lo, int hi) {
-  for (int h = 0; h < heads; h++) memcpy(out + h * (hi - lo), x + h * width + lo, (size_t)(hi - lo) * 4);
+/* n columns of each head, from column lo on, contiguous (op head_cols). */
+static inline __attribute__((unused)) void ifl_row_head_cols(float *out, const float *x, int heads, int width, int lo, int n) {
+  for (int h = 0; h < heads; h++) memcpy(out + h * n, x + h * width + lo, (size_t)n * 4);
 }
 
 /* Sines and cosines of pos times each of `half` frequencies, or with `divide` pos divided by each (op sinusoid). */

@@ -17,6 +17,7 @@ import zlib
 
 import hybrids
 import newer_encoders
+import shared_state
 import torch
 import transformers as tf
 
@@ -224,6 +225,8 @@ def build(cls, config_cls, params, attention=None):
     for n, b in model.named_buffers():
         if n.endswith(("correction_bias", "expert_bias")) and b.ndim == 1:
             b.data = torch.linspace(0.3, 0.05, len(b)).half().float()
+        elif n.endswith("layer_scalar"):
+            b.fill_(0.75)
     model.tie_weights()
     return model
 
@@ -300,7 +303,7 @@ def translator_outputs(model):
     return {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])}
 
 
-TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
+TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (shared_state.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
 NAMES = [name for table, _ in TABLES for name in table]
 
 

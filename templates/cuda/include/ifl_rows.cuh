@@ -110,10 +110,9 @@ IFL_DEVICE void ifl_row_join_heads_(const G &g, float *out, const float *a, cons
 }
 
 template <class G>
-IFL_DEVICE void ifl_row_head_cols_(const G &g, float *out, const float *x, int heads, int width, int lo, int hi) {
-  const int w = hi - lo;
-  for (int i = g.lane; i < heads * w; i += g.lanes)
-    out[i] = x[i / w * width + lo + i % w];
+IFL_DEVICE void ifl_row_head_cols_(const G &g, float *out, const float *x, int heads, int width, int lo, int n) {
+  for (int i = g.lane; i < heads * n; i += g.lanes)
+    out[i] = x[i / n * width + lo + i % n];
   g.sync();
 }
 

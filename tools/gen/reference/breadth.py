@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import shutil
 import sys
 import zlib
@@ -39,14 +40,15 @@ def randomize(model, seed: int) -> None:
     tied = head is not None and head.weight is embed.weight
     owners = dict(model.named_modules())
     norms = [n for n, m in owners.items() if "norm" in type(m).__name__.lower() and not any(c.isdigit() for c in n.split(".")[1:])]
+    last = "model.norm" if "model.norm" in norms else norms[-1] if norms else ""
     for name, p in model.named_parameters():
         x, owner = noise(name, p.shape, seed), owners[name.rpartition(".")[0]]
         if p.is_complex() or not p.is_floating_point():
             continue
         if "norm" in type(owner).__name__.lower() and name.endswith("weight"):
-            base = 0.0 if "Gemma" in type(owner).__name__ or type(owner).__name__.endswith("1P") else 1.0
+            base = 0.0 if re.match("(Recurrent|Vault)?Gemma[23]?RMS", type(owner).__name__) or type(owner).__name__.endswith("1P") else 1.0
             value = base + 0.2 * x
-            if tied and norms and name.startswith(norms[-1] + "."):
+            if tied and last and name.startswith(last + "."):
                 value = (base + value) * 1.5 * noise(name + " sign", p.shape, seed).sign() - base
         elif p.ndim >= 2 and isinstance(owner, torch.nn.Embedding):
             value = x * (0.3 if tied else 0.7)
@@ -59,6 +61,8 @@ def randomize(model, seed: int) -> None:
     for name, b in model.named_buffers():
         if "correction_bias" in name or name.endswith("expert_bias"):
             b.copy_(0.2 * noise(name, b.shape, seed))
+        elif name.endswith("layer_scalar"):
+            b.copy_(1 + 0.2 * noise(name, b.shape, seed))
     model.tie_weights()
 
 

@@ -6,6 +6,7 @@ from typing import Callable
 import encoder_variants
 import hybrid_variants
 import mxfp4
+import shared_state_variants
 
 FULL, SLIDE = "full_attention", "sliding_attention"
 
@@ -173,3 +174,4 @@ family("llama4_text", "Llama4ForCausalLM", "Llama4TextConfig", l4, plain={}, ste
 family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), full={}, conv=dict(layer_types=["conv", FULL]))
 hybrid_variants.add(family, llm)
 encoder_variants.add(family, llm)
+shared_state_variants.add(family, llm)

@@ -1,0 +1,20 @@
+"""Decoders with several head sizes, shared KV caches and other state that layers share, for make.py, in the same form as
+its tables. They need transformers 5.24."""
+
+FULL, SLIDE = "full_attention", "sliding_attention"
+
+
+def llm(**kw):
+    d = dict(hidden_size=24, intermediate_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128)
+    return {k: v for k, v in {**d, **kw}.items() if v is not None}
+
+
+def gemma4(**kw):
+    d = dict(num_hidden_layers=6, head_dim=8, global_head_dim=12, sliding_window=8, layer_types=[SLIDE, SLIDE, FULL, SLIDE, SLIDE, FULL], num_kv_shared_layers=3, hidden_size_per_layer_input=6, vocab_size_per_layer_input=40)
+    return llm(**{**d, **kw})
+
+
+MODELS = {
+    "gemma4": ("Gemma4ForCausalLM", "Gemma4TextConfig", gemma4(use_double_wide_mlp=True)),
+    "gemma4_moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", gemma4(layer_types=[SLIDE, FULL, SLIDE, FULL], num_hidden_layers=4, num_kv_shared_layers=0, hidden_size_per_layer_input=0, attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=12, tie_word_embeddings=False, final_logit_softcapping=5.0)),
+}
