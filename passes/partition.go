@@ -40,7 +40,7 @@ func partition(env *Env, m *ir.Module) error {
 		return err
 	}
 	for _, st := range m.States {
-		if geo[st] == nil {
+		if geo[st] == nil && !draftsOnly(m, st) {
 			env.notice("the heads of %s are not divided among the devices of a group, because its output is needed whole", st)
 		}
 	}
@@ -65,6 +65,20 @@ func partition(env *Env, m *ir.Module) error {
 		}
 	}
 	return nil
+}
+
+// draftsOnly reports whether only the graph that proposes tokens uses a state.
+func draftsOnly(m *ir.Module, st *ir.Value) bool {
+	for _, g := range m.Graphs {
+		for op := range g.All() {
+			for _, a := range op.Args {
+				if a.Value == st {
+					return g.Name == ir.DraftGraph
+				}
+			}
+		}
+	}
+	return false
 }
 
 func where(op *ir.Op) string { return fmt.Sprintf("%s: op %s", op.Pos, op.Def.Name) }

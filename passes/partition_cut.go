@@ -171,6 +171,9 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 	out := map[*ir.Value]*geometry{}
 	whole := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
+		if g.Name == ir.DraftGraph { // runs on one rank
+			continue
+		}
 		uses := ir.Uses(g)
 		for _, op := range g.FindOps("attention") {
 			st := op.Args[1].Value

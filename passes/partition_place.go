@@ -11,6 +11,9 @@ import (
 // repeats form one run of layers.
 func placeLayers(groups [][]Device, m *ir.Module) error {
 	for _, g := range m.Graphs {
+		if g.Name == ir.DraftGraph { // runs on one rank
+			continue
+		}
 		var run []*ir.Op
 		most := 0
 		place := func() error {

@@ -21,7 +21,7 @@ func (p *projector) draft(g *ir.Graph) error {
 		s.foreign(g)
 	}
 	for _, op := range g.Body.Ops {
-		if err := p.emit(op, 0); err != nil {
+		if err := p.draftOp(op); err != nil {
 			return err
 		}
 	}
@@ -29,6 +29,19 @@ func (p *projector) draft(g *ir.Graph) error {
 		s.body.Yield = append(s.body.Yield, s.vals[y])
 	}
 	return nil
+}
+
+// draftOp adds an op of the draft graph to the program of rank 0, which runs all layers
+// of the graph.
+func (p *projector) draftOp(op *ir.Op) error {
+	if op.Def != ir.Repeat {
+		return p.emit(op, 0)
+	}
+	var args []*ir.Value
+	for _, a := range op.Args {
+		args = append(args, a.Value)
+	}
+	return p.piece(op, 0, op.Int("lo"), op.Int("hi"), args)
 }
 
 // foreign adds inputs for all results of another graph if the graph reads any

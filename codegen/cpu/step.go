@@ -43,7 +43,7 @@ func (e *emitter) defines() (list []templates.Define) {
 	if a := n.attention; a != nil {
 		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (e.layout.Context+layout.PageRows-1)/layout.PageRows))
 	}
-	add(len(e.layout.Fixed) > 0, "IFL_CELLS", 1)
+	add(len(e.layout.Fixed) > 0, "IFL_CELLS", e.layout.CellGraphs())
 	add(len(n.cells) > 0, "IFL_CELL_SCRATCH", strings.Join(n.cells, ", "))
 	add(len(n.mixtures) > 0, "IFL_EXPERTS", 1)
 	add(e.layout.Crosses(), "IFL_CROSS", e.layout.CrossEntry())

@@ -142,10 +142,10 @@ func (l *Layout) place(prefix string, v *ir.Value) Place {
 }
 
 // placeOutputs places the graph's results directly in the caller's arrays. Results of a
-// repeat, and inputs, are copied there at the end.
+// repeat or a recv, and inputs, are copied there at the end.
 func (l *Layout) placeOutputs(gr *Graph) {
 	for i, y := range gr.Body.Yield {
-		if y.Kind != ir.Result || y.Op.Def.Name == "repeat" {
+		if y.Kind != ir.Result || y.Op.Def.Name == "repeat" || y.Op.Def.Name == "recv" {
 			continue
 		}
 		if _, ok := l.places[y]; ok {
@@ -186,9 +186,6 @@ func earlier(m *ir.Module, gr *ir.Graph) []*ir.Value {
 
 // placeInput places a float input where the earlier step wrote it.
 func (l *Layout) placeInput(gr *Graph, in *ir.Value) error {
-	if _, ok := l.places[in]; ok {
-		return nil
-	}
 	i := slices.IndexFunc(gr.earlier, func(y *ir.Value) bool { return y.OutputName() == in.Name })
 	if i < 0 {
 		return fmt.Errorf("no other graph yields input %s", in)

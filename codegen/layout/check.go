@@ -21,6 +21,9 @@ func (g *Graph) check(uses map[*ir.Value][]ir.Use) error {
 			}
 			continue
 		}
+		if i := slices.IndexFunc(g.earlier, func(y *ir.Value) bool { return y.OutputName() == in.Name }); i >= 0 && g.earlier[i].Role() == "tokens" {
+			continue // a row for each token, as in this step
+		}
 		for _, u := range uses[in] {
 			if u.Op == nil || u.Op.Def.Name != "rows" {
 				return fmt.Errorf("%s: input %s, of an earlier step, has that step's rows: only rows picks some of them", in.Pos, in)

@@ -72,6 +72,14 @@ func (l *Layout) addGraph(entry int, gr *ir.Graph) error {
 	l.Graphs = append(l.Graphs, g)
 	l.reserve(gr.Body)
 	l.placeOutputs(g)
+	for _, in := range gr.Inputs {
+		if isIDs(in) || len(uses[in]) == 0 {
+			continue
+		}
+		if err := l.placeInput(g, in); err != nil {
+			return err
+		}
+	}
 	s := &scheduler{l: l, graph: g, uses: uses}
 	if err := s.block(gr.Body); err != nil {
 		return err

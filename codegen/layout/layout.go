@@ -108,6 +108,18 @@ func (l *Layout) CrossEntry() int {
 	return -1
 }
 
+// CellGraphs returns the bits of the graphs whose steps need cells: all but those that
+// follow another one.
+func (l *Layout) CellGraphs() int {
+	n := 0
+	for i, g := range l.Graphs {
+		if g.At == 0 {
+			n |= 1 << i
+		}
+	}
+	return n
+}
+
 // Position returns the source position of an op, for errors.
 func Position(op *ir.Op) string {
 	if op.Pos.Line == 0 {

@@ -109,9 +109,6 @@ func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
 
 // picked checks that a value is in memory, so that rows of it can be selected.
 func (s *scheduler) picked(x *ir.Value) error {
-	if x.Kind == ir.Input {
-		return s.l.placeInput(s.graph, x)
-	}
 	if _, ok := s.l.places[x]; !ok {
 		return fmt.Errorf("rows of a value without a buffer")
 	}

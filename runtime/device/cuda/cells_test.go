@@ -25,7 +25,7 @@ func cellStep(t *testing.T) (*model, *device.Step) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Free)
-	m := &model{Device: &Device{Plan: &manifest.CUDA{Graphs: make([][]manifest.CUDALaunch, 1), Cross: -1}, Manifest: &manifest.Manifest{}}, cfg: cfg, celled: true}
+	m := &model{Device: &Device{Plan: &manifest.CUDA{Graphs: make([][]manifest.CUDALaunch, 1), Cross: -1}, Manifest: &manifest.Manifest{Graphs: make([]manifest.Graph, 1)}}, cfg: cfg, celled: true}
 	s.Tokens, s.Seqs = 22, 2
 	for i := range s.Tokens {
 		if s.Slot[i] = int32(i); i >= 20 {

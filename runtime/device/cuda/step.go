@@ -160,7 +160,7 @@ func (m *model) check(s *device.Step) error {
 			m.paged && last/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
 			return errRange
 		}
-		if m.celled && (int64(s.Slot[t]) != int64(s.Past[q])+int64(t)-int64(s.First[q]) || int32(t)+1 == s.First[q+1] && !m.cellsHold(s, q, s.Slot[t])) {
+		if m.celled && !m.Manifest.Graphs[s.Graph].Follows() && (int64(s.Slot[t]) != int64(s.Past[q])+int64(t)-int64(s.First[q]) || int32(t)+1 == s.First[q+1] && !m.cellsHold(s, q, s.Slot[t])) {
 			return errRange
 		}
 	}
