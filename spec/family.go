@@ -27,6 +27,10 @@ type family struct {
 	Ignore        []string     `yaml:"ignore_tensors"`
 	Only          only         `yaml:"only"`
 	When          []familyWhen `yaml:"when"`
+
+	// Hyper-parameters that make a decoder of one layer the layer for multi-token
+	// prediction; nil: that of the base, if it has one.
+	MTP map[string]any `yaml:"mtp"`
 }
 
 // A familyWhen adds settings to a family if config.json has the given values. An
@@ -138,6 +142,17 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 		}
 	}
 	return nil
+}
+
+// mtp returns the hyper-parameters of the layer for multi-token prediction, and whether
+// the family has one.
+func (f *family) mtp() (layer map[string]any, known bool) {
+	for _, g := range f.chain() {
+		if g.MTP != nil {
+			layer = g.MTP
+		}
+	}
+	return layer, layer != nil
 }
 
 // familyFolder is the folder of the family files.

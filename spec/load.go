@@ -273,7 +273,7 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 	if err := checkKVType(s.KVType); err != nil {
 		return nil, errAt(s.Pos("kv_type"), "kv_type: %v", err)
 	}
-	if err := s.checkMedusa(); err != nil {
+	if err := errors.Join(s.checkMedusa(), s.checkDraft()); err != nil {
 		return nil, err
 	}
 	if _, auto := AutoDevices(s.Devices); s.Devices != "" && !auto {
@@ -284,18 +284,24 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 			return nil, errAt(s.Pos("devices"), "devices: %v", err)
 		}
 	}
-	s.configFile = maps.Clone(s.Config)
+	return s, s.derive(network)
+}
+
+// derive builds the network from the configuration, the family and the model spec's own
+// modules.
+func (s *Spec) derive(network *yaml.Node) error {
+	s.network, s.configFile = network, maps.Clone(s.Config)
 	maps.Copy(s.Config, s.Hyper)
 	if err := s.buildNetwork(network); err != nil {
-		return nil, err
+		return err
 	}
 	if s.Network.NormalizationFunction == "linear" {
 		s.Network.NormParameters = false // a linear norm is only a factor
 	}
 	if err := s.checkPatterns(); err != nil {
-		return nil, err
+		return err
 	}
-	return s, s.checkConsistency()
+	return s.checkConsistency()
 }
 
 func (s *Spec) applyOptions(opt Options) error {

@@ -69,6 +69,9 @@ func (m *Model) LowerText() ([]byte, error) {
 		l.medusa()
 	}
 	l.checkAllUsed()
+	if m.Draft != nil {
+		l.draft()
+	}
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -107,6 +110,12 @@ type lowerer struct {
 	layersOfRun         int
 	t                   *text
 	cs                  map[string]string // rope tables by kind
+
+	// The draft layer.
+	draftLowerer *lowerer
+	tapped       []string // inputs of the layers that it reads
+	prefix       string   // of the names of its weights
+	beside       string   // value beside the input of its attention
 }
 
 // enter makes s the current stack.
@@ -138,11 +147,16 @@ func (l *lowerer) decode() {
 	l.embedded = l.embedding()
 	l.perLayerInputs()
 	x := l.layers("xn", l.embedded)
+	results := map[string]string{}
+	if l.Draft != nil {
+		results[draftFeatures] = l.features(x)
+	}
 	logits, hidden := l.head(x)
-	if !l.crosses() {
-		l.yield(map[string]string{"logits": logits, "hidden": hidden}, "logits", "hidden")
+	if results["logits"] = logits; !l.crosses() {
+		results["hidden"] = hidden
+		l.yield(results, "logits", "hidden", draftFeatures)
 	} else {
-		l.yield(map[string]string{"logits": logits}, "logits")
+		l.yield(results, "logits")
 	}
 	for k, layers := range l.caches() {
 		l.state(l.cacheName(k), l.sizesAt(l.s, layers[0]), layers, "")

@@ -22,7 +22,8 @@ func (l *lowerer) runs() []layerRun {
 	var out []layerRun
 	for i := range l.Hyper.Layers {
 		kind, scale := l.ropeKind(i), l.attnScale(i)
-		if n := len(out); n > 0 && out[n-1].rope == kind && out[n-1].scale == scale && l.kind(l.s, i) == l.kind(l.s, i-1) {
+		tapped := l.Draft != nil && slices.Contains(l.Draft.Taps, i)
+		if n := len(out); n > 0 && !tapped && out[n-1].rope == kind && out[n-1].scale == scale && l.kind(l.s, i) == l.kind(l.s, i-1) {
 			out[n-1].hi++
 			out[n-1].windows = append(out[n-1].windows, l.windows[i])
 			continue
@@ -52,6 +53,9 @@ func (l *lowerer) attnScale(layer int) float64 {
 func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
 		l.at, l.layersOfRun, l.Hyper = run.lo, run.hi-run.lo, l.sizesAt(l.s, run.lo)
+		if l.Draft != nil && slices.Contains(l.Draft.Taps, run.lo) {
+			l.tapped = append(l.tapped, x)
+		}
 		x = l.repeat(hint, x, run, func(x string) string { return l.layer(x, run) })
 	}
 	l.at, l.Hyper = 0, l.s.hyper
@@ -71,6 +75,9 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	}
 	if n.UseSelfAttnPreNorm {
 		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, n.AttnPreNormBase)
+	}
+	if l.beside != "" {
+		h = l.t.op("h", "concat", []string{l.beside, h}, nil)
 	}
 	a := l.mix(h, run)
 	if n.IsParallelAttn || n.MLPAttnShareInput {

@@ -87,7 +87,7 @@ type declaration struct {
 // the tensor. Weights of an encoder in front of a decoder have distinct names,
 // and so have the weights of later runs of layers with the same tensor.
 func (l *lowerer) declaration(name, std string) declaration {
-	d := declaration{name: name, std: std, hi: 1}
+	d := declaration{name: l.prefix + name, std: std, hi: 1}
 	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
 		d.name = "enc_" + name
 	}
@@ -109,7 +109,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	for !has(first) {
 		first++
 	}
-	if p := l.tensors[layerName(std, l.at)].Pattern; !strings.Contains(p, "{i}") { // one tensor, named by the first layer that reads it
+	if p := l.tensors[layerName(std, l.at)].Pattern; !strings.Contains(p, "{i") { // one tensor, named by the first layer that reads it
 		for d.lo = first; !has(d.lo) || l.tensors[layerName(std, d.lo)].Pattern != p; {
 			d.lo++
 		}
@@ -132,7 +132,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	if d.lo > first {
 		d.name += fmt.Sprintf("_%d", d.lo)
 	}
-	d.layered = strings.Contains(l.tensors[layerName(std, d.lo)].Pattern, "{i}")
+	d.layered = strings.Contains(l.tensors[layerName(std, d.lo)].Pattern, "{i")
 	return d
 }
 

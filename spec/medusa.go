@@ -116,7 +116,7 @@ func (m *Model) findMedusa(h Headers) error {
 		return nil
 	}
 	at := s.Pos("medusa")
-	if m.Net.Topology() != "decoder_only" || s.Graph != "" {
+	if m.Net.encodes() || s.Graph != "" {
 		return errAt(at, "medusa: heads need a decoder-only model with network_structure; have %s", m.Net.Topology())
 	}
 	d := &MedusaHeads{tensors: map[string]Tensor{}}

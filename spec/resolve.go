@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,9 +21,12 @@ type Model struct {
 	Encoder Hyper        // of the encoder in front of a decoder
 	Unused  []string     // stored tensors that are ignored or replaced by tied weights
 	Medusa  *MedusaHeads // nil: the model has none
+	Draft   *DraftLayer  // nil: the model has none
 
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // by weight of the lowered module: the standard name of its tensor
+
+	attentionInput int // width of the input of queries, keys and values; 0: Hyper.Hidden
 
 	renamed []string // standard names of layers' tensors that are stored under several names
 
@@ -77,6 +81,9 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err := m.findMedusa(h); err != nil {
 		return nil, err
 	}
+	if m.Draft, err = m.findDraft(h); err != nil {
+		return nil, err
+	}
 	return m, m.checkUnused(unused)
 }
 
@@ -92,6 +99,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	}
 	names := h.Names()
 	sort.Strings(names)
+	draft := m.draftPrefix(names)
 	for _, name := range names {
 		if name == m.Net.RopeFactorsTensor {
 			if err := m.readRopeFactors(h, name); err != nil {
@@ -99,17 +107,14 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			}
 			continue
 		}
-		if m.Spec.isMedusa(name) {
+		if m.Spec.isMedusa(name) || m.Spec.isDraft(name, draft) {
 			continue
 		}
 		if m.Spec.ignored(name) || m.predictsNext(name) {
 			m.Unused = append(m.Unused, name)
 			continue
 		}
-		seen, renamed := name, false
-		if r, ok := pre[name]; ok {
-			seen, renamed = r, true
-		}
+		seen := cmp.Or(pre[name], name)
 		rule, i, j, ok := matching(seen)
 		if !ok {
 			unused = append(unused, name)
@@ -120,7 +125,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			panic("bug: headers list " + name + " but do not have it")
 		}
 		t := Tensor{File: name, Pattern: m.storedPattern(rule, i, j), DType: dtype, Shape: shape, Pos: rule.pos}
-		if renamed {
+		if seen != name {
 			t.Pattern = name
 		}
 		if share := m.sharing(rule, i); share != nil {

@@ -31,13 +31,16 @@ var engineSource string
 //go:embed medusa.go
 var medusaSource string
 
+//go:embed draft.go
+var draftSource string
+
 // schemaNode is a JSON Schema or a part of one.
 type schemaNode = map[string]any
 
 // Schema returns the JSON Schema (2020-12) of a model spec, for editors. Load
 // rejects everything that the schema rejects, and also checks the model's files.
 func Schema() []byte {
-	s := schemer{docs: fieldComments(specSource, networkSource, mixerSource, engineSource, medusaSource)}
+	s := schemer{docs: fieldComments(specSource, networkSource, mixerSource, engineSource, medusaSource, draftSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model spec"

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -240,10 +241,11 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		out[s.in(name+".bias")] = shape{dims: []int{rows}, why: why}
 	}
 	for _, attn := range []string{"self_attn.", "cross_attn."} {
-		linear(attn+"wq", q*m.queryParts(), h.Hidden, heads)
-		linear(attn+"wk", kv, h.Hidden, heads)
-		linear(attn+"wv", v, h.Hidden, heads)
-		linear(attn+"qkv", q+kv+v, h.Hidden, heads)
+		in := cmp.Or(m.attentionInput, h.Hidden)
+		linear(attn+"wq", q*m.queryParts(), in, heads)
+		linear(attn+"wk", kv, in, heads)
+		linear(attn+"wv", v, in, heads)
+		linear(attn+"qkv", q+kv+v, in, heads)
 		linear(attn+"wo", h.Hidden, h.Heads*h.VDim, heads)
 	}
 	if n := m.Net; n.LatentAttention {

@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/iflowc/iflowc/ir/tensor"
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
 
 // Version is the version of the model spec language: `iflow: 1`.
 const Version = 1
@@ -12,6 +16,7 @@ type Options struct {
 	KV         string // KV cache type
 	Devices    string // device string
 	MaxContext int    // positions; 0: the model spec's
+	Draft      string // draft layer: "mtp", or the folder of an EAGLE-3 head; "": the model spec's
 
 	// Pulled returns the folder of a hub repository on this machine. It is called
 	// for specs that name a repository and have no files beside them. If it is
@@ -73,6 +78,7 @@ type Spec struct {
 	MaxContextLen        int          `yaml:"max_context_len"`        // maximum tokens of a sequence; default: config.json's max_position_embeddings, at most 8192
 	Engine               Engine       `yaml:"engine"`                 // how the model is run; the keys are those of Inferflow's engine configuration
 	Medusa               Medusa       `yaml:"medusa"`                 // draft heads for speculative decoding
+	Draft                Draft        `yaml:"draft"`                  // draft layer for speculative decoding
 
 	Comments any `yaml:"COMMENTS"`   // ignored, as in Inferflow
 	TopQKV   any `yaml:"qkv_format"` // ignored; two of Inferflow's files have the key at the top level
@@ -89,6 +95,7 @@ type Spec struct {
 
 	set        positions
 	configFile map[string]any // Config before hyper and family
+	network    *yaml.Node     // network_structure of the model spec; nil: none
 }
 
 // positions maps keys such as "network_structure.rope_theta" to their positions.
