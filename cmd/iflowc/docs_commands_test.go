@@ -59,6 +59,7 @@ var notRun = []struct{ command, why string }{
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
 	{"script/perplexity-table --reference", "needs transformers or llama-cpp-python"},
 	{"script/soak", "takes ten minutes of a machine by itself"},
+	{"iflowc compile --draft-head", "needs a checkpoint with a draft layer; TestCompiledDraftLayer compiles small ones"},
 	{"script/speculation-grid --heads", "needs trained heads"},
 	{"torchrun", "needs torch; TestEmulatedNCCL starts ranks by the same variables"},
 	{"tools/gen/medusa/", "trains for minutes with torch"},

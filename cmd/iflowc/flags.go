@@ -25,6 +25,7 @@ type modelFlags struct {
 	Importance  string `help:"Importance matrix for quantization, from the binary's calibrate or from llama.cpp." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`
 	Context     int    `help:"Maximum tokens of a sequence (default: the model's, at most 8192)." placeholder:"N"`
+	DraftHead   string `help:"Draft layer for speculative decoding: mtp, the checkpoint's layer for multi-token prediction, or the folder of an EAGLE-3 head (default: the spec's)." placeholder:"mtp|DIR"`
 
 	SparseOutliers float64 `help:"Fraction of the weights below 8 bits that are kept as sparse f32 outliers, at most 0.05 (default: 0)." placeholder:"FRACTION"`
 }
@@ -33,7 +34,7 @@ type modelFlags struct {
 func (f *modelFlags) options() compiler.Options {
 	return compiler.Options{
 		ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Activations: f.Activations, Devices: f.Devices, Profile: f.Profile,
-		Importance: f.Importance, Context: f.Context, SparseOutliers: f.SparseOutliers, Pulled: pulled,
+		Importance: f.Importance, Context: f.Context, DraftHead: f.DraftHead, SparseOutliers: f.SparseOutliers, Pulled: pulled,
 		Notice: func(line string) { notice("%s", line) },
 	}
 }

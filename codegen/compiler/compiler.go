@@ -28,6 +28,7 @@ type Options struct {
 	Profile        string  // file with measured kernel times; "": a shipped profile of this machine, if any
 	Importance     string  // file with an importance matrix
 	Context        int     // maximum tokens of a sequence; 0: the model's, at most 8192
+	DraftHead      string  // draft layer: mtp, or the folder of an EAGLE-3 head; "": the spec's
 	SparseOutliers float64 // fraction of a matrix's weights kept as sparse outliers in f32, at most 0.05
 
 	Target         string   // cpu (or ""), cuda, cuda-emu

@@ -196,9 +196,12 @@ func ids(v any) []int32 {
 	return nil
 }
 
-// medusa sets the runtime's description of Medusa heads.
+// medusa sets the runtime's description of draft heads or of a draft layer.
 func (m *Model) medusa(man *manifest.Manifest) {
 	d, s := m.Medusa, &m.Spec.Medusa
+	if l := m.Draft; l != nil {
+		man.Medusa = &manifest.Medusa{Heads: l.Steps, Columns: l.Columns, Tokens: l.Tokens, Chained: true, Cached: true}
+	}
 	if d == nil {
 		return
 	}

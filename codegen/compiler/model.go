@@ -32,7 +32,7 @@ func Open(path string, opt Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context, Pulled: opt.Pulled})
+	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context, Draft: opt.DraftHead, Pulled: opt.Pulled})
 	if err != nil {
 		return nil, InputError{err}
 	}

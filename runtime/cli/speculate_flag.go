@@ -19,7 +19,7 @@ import (
 
 // speculateFlags select how tokens are drafted.
 type speculateFlags struct {
-	Speculate string `placeholder:"METHOD" help:"Speculative decoding: none, lookup (prompt lookup), draft (draft model), medusa (the model's heads) or auto (default: auto)."`
+	Speculate string `placeholder:"METHOD" help:"Speculative decoding: none, lookup (prompt lookup), draft (draft model), medusa (the model's heads or draft layer) or auto (default: auto)."`
 	Draft     string `placeholder:"BIN" type:"path" help:"Compiled draft model with the same vocabulary."`
 	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum draft tokens per sequence and step (default: 15)."`
 }
@@ -150,7 +150,7 @@ func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
 	case speculateDraft:
 		return nil, fmt.Errorf("%s: no draft model; name one with --draft BIN", method)
 	case speculateMedusa:
-		return nil, fmt.Errorf("%s: the model has no draft heads; its model spec has no section medusa", method)
+		return nil, fmt.Errorf("%s: the model has no draft heads; its model spec has no section medusa or draft", method)
 	}
 	return nil, fmt.Errorf("unknown method %.40q; want none, %s", method, strings.Join(known, ", "))
 }

@@ -26,6 +26,11 @@ type headRequest struct {
 	token  int32
 	result []float32 // the buffer of the row; nil after a failed run
 	done   bool
+
+	// Of a draft layer only.
+	of    *Result
+	path  []int // accepted nodes of the result's draft
+	ahead int   // rows after those of verified tokens, this one included; 0: the verified ones
 }
 
 // begin records how many rows of hidden states a step computed.
@@ -73,6 +78,9 @@ func (e *Engine) draftOne(draft func()) {
 // result of which the nodes on path were accepted. A nil state stands for the hidden
 // state of the last accepted token.
 func (r Result) chainOf(path []int) speculate.ChainRun {
+	if r.e.heads.cached {
+		return r.cachedChain(path)
+	}
 	e, row := r.e, r.at+r.Rows-1
 	if len(path) > 0 {
 		row += 1 + path[len(path)-1]
@@ -113,6 +121,36 @@ func (e *Engine) runPendingHeads() {
 	if len(list) == 0 || len(list) < min(h.batch.drafting, e.opt.MaxOutRows, e.opt.MaxTokens) {
 		return
 	}
+	if h.cached {
+		e.runDraftRequests(list)
+	} else {
+		e.runHeadRequests(list)
+	}
+	h.batch.waiting = list[:0]
+	h.batch.ready.Broadcast()
+}
+
+// runDraftRequests computes one row of a draft layer for each request.
+func (e *Engine) runDraftRequests(list []*headRequest) {
+	var runs []draftRun
+	for _, q := range list {
+		q.done = true
+		if run, ok := q.draftRun(); ok {
+			runs = append(runs, run)
+		} else {
+			q.result = nil
+		}
+	}
+	if e.runDraft(list[0].step, runs) != nil {
+		for _, q := range list {
+			q.result = nil // the next step returns the error
+		}
+	}
+}
+
+// runHeadRequests computes one row of an autoregressive head for each request.
+func (e *Engine) runHeadRequests(list []*headRequest) {
+	h := &e.heads
 	c, o := list[0].step, e.graph.Outputs[h.output]
 	cols := e.graph.Outputs[h.hidden].Cols
 	blank(c, len(list))
@@ -128,6 +166,4 @@ func (e *Engine) runPendingHeads() {
 			q.result = nil // the next step returns the error
 		}
 	}
-	h.batch.waiting = list[:0]
-	h.batch.ready.Broadcast()
 }

@@ -4,8 +4,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
@@ -49,13 +49,13 @@ func (e *Engine) Accept(id ID, path []int) error {
 		parent = n
 	}
 	from := s.done
-	for i, n := range path {
-		if n != i {
-			e.ctx.MoveRow(device.RowOf(s.pages, s.done+i), device.RowOf(s.pages, s.done+n))
-			if e.celled {
-				e.ctx.MoveInCells(device.CellRowOf(s.cells, s.cellFrom, s.done+i), device.CellRowOf(s.cells, s.cellFrom, s.done+n))
-			}
-		}
+	if moved := s.rowsOfDraft.moved; moved != nil && !slices.Equal(moved, path) {
+		return fmt.Errorf("bug: path %v of query %d is not the path %v that it drafted after", path, id, moved)
+	}
+	e.movePath(s, path)
+	e.keepAccepted(s, path)
+	s.rowsOfDraft.moved = nil
+	for _, n := range path {
 		s.tokens = append(s.tokens, s.draft.Tokens[n])
 	}
 	s.done += len(path)

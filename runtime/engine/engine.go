@@ -159,6 +159,7 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 		return nil, nil, err
 	}
 	outputs, err := opt.arrays(graphs)
+	e.heads.cached = e.heads.output > 0 && m.Manifest.Medusa.Cached && opt.Draft > 0
 	e.opt = opt
 	return e, outputs, err
 }
@@ -277,7 +278,7 @@ func (o *Options) shapes() *device.Config {
 		MaskWords: (o.Draft + 64) / 64, MaxPages: o.MaxSeqs * pagesFor(o.Context), Cells: o.Cells,
 	}
 	if o.Cells > 0 {
-		cfg.MaxCells, cfg.MaxPages = o.stepCells(), max(cfg.MaxPages, pagesFor(o.MaxTokens)) // see blank
+		cfg.MaxCells = o.stepCells()
 	}
 	return cfg
 }

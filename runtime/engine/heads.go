@@ -23,7 +23,8 @@ type heads struct {
 	seconds float64 // estimated duration of a run
 
 	chained bool // an autoregressive head: drafters run it on tokens chosen after the hidden states
-	hidden  int  // index of the hidden states among the outputs
+	cached  bool // the head is a draft layer, which has a KV cache: see draftRows
+	hidden  int  // index of the states that the head reads among the outputs
 	batch   headBatch
 
 	mu sync.Mutex // guards runs, seconds and batch
@@ -47,6 +48,9 @@ func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	out.Rows = headRows
 	e.heads.entry, e.heads.output = entry, g.At
 	e.heads.chained, e.heads.hidden = m.Medusa.Chained, e.Output("hidden")
+	if m.Medusa.Cached {
+		e.heads.hidden = e.Output("features")
+	}
 	e.heads.batch.ready.L = &e.heads.mu
 	e.graph.Outputs = append(slices.Clone(e.graph.Outputs), out)
 	return &g
@@ -112,17 +116,8 @@ func blank(c *device.Step, rows int) {
 	}
 	c.First[0], c.First[1], c.Past[0] = 0, int32(rows), 0
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
-	if c.CellAt == nil {
-		return
-	}
-	// A model with fixed-size states accepts only consecutive rows.
-	for i := range rows {
-		c.Slot[i] = int32(i)
-	}
-	c.PageAt[1] = int32(pagesFor(rows))
-	clear(c.Page[:c.PageAt[1]])
 	w := stepWriter{step: c}
-	w.cellList(0, nil, rows)
+	w.cellList(0, nil, 0)
 }
 
 func (e *Engine) timeHeads(c *device.Step, rows, n int) error {

@@ -198,6 +198,9 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 			e.gain.took(e.parts, e.stats.Accepted)
 		}
 		if results := e.collect(f); len(results) > 0 {
+			if err := e.feedDraft(f); err != nil {
+				return nil, err
+			}
 			return results, e.planHeads(results)
 		}
 		e.recycle() // all sequences of the step were removed

@@ -249,6 +249,7 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 			continue
 		}
 		from := s.done
+		e.keepFeatures(p, f.step, token, from)
 		s.done += p.n
 		s.last = e.stats.Steps
 		e.cachePages(s, from)

@@ -164,6 +164,8 @@ type sequence struct {
 	draft   speculate.Tree // proposed for the next step, or computed by the last one
 	drafted int            // nodes that the last step computed, in the KV cache rows after done
 
+	rowsOfDraft draftRows // if the model has a draft layer
+
 	cellFrom int
 	started  int    // the last cell whose start is stored
 	branch   int    // rows of the cached pages that its last lookup in the prefix cache found
@@ -339,6 +341,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	}
 	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, topK: s.topK, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
+	c.rowsOfDraft = draftRows{n: s.rowsOfDraft.n, features: slices.Clone(s.rowsOfDraft.features)}
 	full, ok := s.done/pageRows, e.forkCells(c, s)
 	c.pages = e.pages.share(nil, s.pages[:full])
 	if ok && s.done%pageRows > 0 {

@@ -14,6 +14,7 @@ type Medusa struct {
 	Columns   int             `json:"columns"`                       // tokens that a head predicts: the first of the vocabulary, or those of Tokens; the output has Heads·Columns floats
 	Tokens    []int32         `json:"tokens,omitempty"`              // token of each column; nil: the column's index
 	Chained   bool            `json:"chained,omitempty"`             // one autoregressive draft head (Hydra), run at most Heads times per draft; the output is its logits followed by its state
+	Cached    bool            `json:"cached,omitempty"`              // the autoregressive head is a draft layer: it has rows in the KV cache, and reads the output "features" of every token
 	Shared    bool            `json:"shared,omitempty"`              // the heads share the model's LM head
 	Tree      *medusa.Plan    `json:"tree,omitempty"`                // the model spec's tree; nil: chosen at run time
 	Accuracy  medusa.Accuracy `json:"accuracy,omitempty"`            // as measured by the trainer
@@ -46,6 +47,9 @@ func (d *Medusa) String() string {
 	lmHead := "own LM heads"
 	if d.Shared {
 		lmHead = "shared LM head"
+	}
+	if d.Cached {
+		return fmt.Sprintf("draft layer, %d tokens, drafts of at most %d", d.Columns, d.Heads)
 	}
 	if d.Chained {
 		return fmt.Sprintf("autoregressive draft head of %d blocks, %d tokens, drafts of at most %d", d.Layers, d.Columns, d.Heads)

@@ -1,0 +1,192 @@
+package compiler
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// draftLayers are the models of spec/testdata/draft with their sections draft.
+var draftLayers = map[string]string{
+	"deepseek_v3": "kind: mtp", "glm4_moe": "kind: mtp", "qwen3_next": "kind: mtp", "qwen3_5": "kind: mtp", "eagle3": "file: head", "eagle3_wide": "file: head",
+}
+
+// draftReference is the part of an expected.json that a drafter sees: the last tokens' rows.
+type draftReference struct {
+	IDs    []int
+	Tokens []int32
+	Rows   [][]float64
+}
+
+// draftFile writes a spec of a model with a draft layer.
+func draftFile(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../spec/testdata/draft/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "m.yaml")
+	if err := os.WriteFile(file, []byte("iflow: 1\nmodel_dir: "+dir+"\ndraft:\n  "+draftLayers[name]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// draftModel compiles a model with a draft layer.
+func draftModel(t *testing.T, name string, opt Options) *Program {
+	t.Helper()
+	p, err := generate(draftFile(t, name), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.set.Close() })
+	return p
+}
+
+// TestCompiledDraftLayer: a compiled draft layer computes what the reference does,
+// whatever the chunks of the prompt, and changes no token.
+func TestCompiledDraftLayer(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for name := range draftLayers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := loaded(t, draftModel(t, name, Options{Quant: "f32"}))
+			for _, most := range []int{128, 5, 1} {
+				draftsLikeReference(t, m, name, most)
+			}
+			chainChangesNothing(t, m, chainPrompts, draftedTokens)
+		})
+	}
+}
+
+// TestEmulatedDraftLayer: so does the CUDA target's.
+func TestEmulatedDraftLayer(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(draftLayers))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := emulatedModel(t, draftModel(t, name, Options{Quant: "f32", Target: "cuda-emu"}))
+			draftsLikeReference(t, m, name, 8)
+			chainChangesNothing(t, m, chainPrompts[:2], 12)
+		})
+	}
+}
+
+// TestSpreadDraftLayer: rank 0 of several drafts as one device does.
+func TestSpreadDraftLayer(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for name := range draftLayers {
+		for _, devices := range irtest.Sample(t, 1, []string{"0;1", "0&1", "0&1;2&3"}) {
+			t.Run(name+" "+devices, func(t *testing.T) {
+				t.Parallel()
+				m := loaded(t, draftModel(t, name, Options{Quant: "f32", Devices: devices}))
+				draftsLikeReference(t, m, name, 8)
+				chainChangesNothing(t, m, chainPrompts, draftedTokens)
+			})
+		}
+	}
+}
+
+// TestQuantizedDraftLayer: drafts of layers with quantized weights change no token.
+func TestQuantizedDraftLayer(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for name := range draftLayers {
+		for _, quant := range irtest.Sample(t, 1, []string{"f16", "q8_b32t2", "q4_b64"}) {
+			t.Run(name+" "+quant, func(t *testing.T) {
+				t.Parallel()
+				chainChangesNothing(t, loaded(t, draftModel(t, name, Options{Quant: quant})), chainPrompts, draftedTokens)
+			})
+		}
+	}
+}
+
+// TestDraftLayerUnderPressure: with few pages, preemption, a prefix cache and prompts in
+// small chunks, sequences across pages go on as without drafts.
+func TestDraftLayerUnderPressure(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, name := range irtest.Sample(t, 3, slices.Sorted(maps.Keys(draftLayers))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := loaded(t, draftModel(t, name, Options{Quant: "f32"}))
+			var prompts [][]int32
+			for _, n := range []int{70, 58, 3, 66} {
+				prompt := make([]int32, n)
+				for i := range prompt {
+					prompt[i] = int32(7*i*i+3*i+5) % 40
+				}
+				prompt[n-1] = int32(n % 40)
+				prompts = append(prompts, prompt)
+			}
+			for _, o := range []engine.Options{{MaxTokens: 128}, {MaxTokens: 12, Prefix: true}, {MaxTokens: 24, Pages: 4, Prefix: true}, {MaxTokens: 24, Pages: 4}} {
+				o.MaxSeqs, o.MaxOutRows, o.Context, o.Threads, o.Draft = len(prompts), 64, 128, 1, 12
+				run := func(draft bool) [][]int32 {
+					e, err := engine.Open(m, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(e.Close)
+					first := decodeAll(t, e, m, prompts, draftedTokens, draft)
+					return append(first, decodeAll(t, e, m, prompts[:2], draftedTokens, draft)...) // from the prefix cache
+				}
+				if got, want := run(true), run(false); !slices.EqualFunc(got, want, slices.Equal) {
+					t.Errorf("%+v: with the draft layer %v, without %v", o, got, want)
+				}
+			}
+		})
+	}
+}
+
+// draftsLikeReference computes a prompt, at most so many tokens a step, and compares
+// what the draft layer says after it with the reference.
+func draftsLikeReference(t *testing.T, m engine.Model, name string, most int) {
+	t.Helper()
+	raw, err := os.ReadFile("../../spec/testdata/draft/" + name + "/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want draftReference
+	if err := json.Unmarshal(raw, &want); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(m, engine.Options{MaxSeqs: 1, MaxOutRows: 16, MaxTokens: most, Context: 64, Threads: 2, Draft: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	if _, err := e.AddQuery(engine.Query{Tokens: asInt32(want.IDs)}); err != nil {
+		t.Fatal(err)
+	}
+	rows := want.Rows[len(want.Rows)-len(want.Tokens):]
+	for {
+		results, err := e.Infer(t.Context())
+		if err != nil || len(results) != 1 {
+			t.Fatal(results, err)
+		}
+		if !results[0].Ready {
+			continue
+		}
+		c := &chainOf{tokens: want.Tokens, width: len(rows[0]) - m.Manifest.Medusa.Columns}
+		results[0].Draft(c, nil, want.Tokens[:1], append(asInt32(want.IDs), want.Tokens[0]), 10)
+		for i, row := range rows {
+			for k, x := range row {
+				if got := float64(c.rows[i][k]); math.Abs(got-x) > 1e-3 {
+					t.Fatalf("%d tokens a step, run %d, column %d: %g, want %g", most, i, k, got, x)
+				}
+			}
+		}
+		return
+	}
+}
