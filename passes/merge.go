@@ -144,7 +144,7 @@ func feedsMixer(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 		switch {
 		case u.Op == nil:
 			return false
-		case u.Op.Def.Step != nil, u.Op.Def.Name == "kv_append", u.Op.Def.Name == "attention" && u.Arg == 0:
+		case u.Op.Def.Step != nil, u.Op.Def.Name == "kv_append", u.Op.Def.Name == "select_rows", u.Op.Def.Name == "attention" && u.Arg == 0:
 			return true
 		case u.Op.Def.Is(ir.Elementwise), u.Op.Def.Name == "rope", u.Op.Def.Attr("heads") != nil && u.Op.Def.Is(ir.RowWise):
 			if feedsMixer(u.Op.Results[0], uses, depth+1) {

@@ -18,7 +18,7 @@ import (
 //	layers_at(x, yes, no)        yes for the layers in the list x, no for the others
 //	layers_at(x, yes, no, 1)     the same, with layers counted from 1
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
-//	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k
+//	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k mod n
 //	layers_below(n, yes, no)     yes for the first n layers
 //	by_layer(x, key, no, other…) the entry key of x's entry for each layer, or no; x has the layers'
 //	                             numbers as keys, and its entries have no keys but key and other
@@ -107,7 +107,7 @@ func layersEvery(args []any, config map[string]any) (any, error) {
 	if len(args) > 3 {
 		at, _ = number(args[3])
 	}
-	return perLayer(args, config, func(layer int) bool { return layer%int(n) == int(at) })
+	return perLayer(args, config, func(layer int) bool { return layer%int(n) == int(at)%int(n) })
 }
 
 func layersBelow(args []any, config map[string]any) (any, error) {

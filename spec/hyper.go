@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -239,7 +240,7 @@ func (s *Spec) checkConsistency() error {
 	if s.PaddedVocabSize > 0 && s.PaddedVocabSize < s.VocabSize {
 		return errAt(s.Pos("padded_vocab_size"), "padded_vocab_size: have %d, less than vocab_size %d", s.PaddedVocabSize, s.VocabSize)
 	}
-	return s.checkMixers()
+	return cmp.Or(s.checkIndexer(), s.checkMixers())
 }
 
 func contains(list []string, s string) bool {

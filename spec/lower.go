@@ -106,6 +106,7 @@ type lowerer struct {
 	embedded            string // token embeddings
 	perLayerInput       string // embeddings of all layers
 	values, firstValues string // values of the layer being written, and of the first layer
+	selected            string // rows that the last layer with an indexer chose
 	at                  int    // first layer of the run being written
 	layersOfRun         int
 	t                   *text
@@ -161,6 +162,7 @@ func (l *lowerer) decode() {
 	for k, layers := range l.caches() {
 		l.state(l.cacheName(k), l.sizesAt(l.s, layers[0]), layers, "")
 	}
+	l.indexState()
 	l.graph("decode")
 }
 
@@ -217,6 +219,14 @@ func (s *Spec) stateType() tensor.DType {
 		return s.KVType
 	case s.Quant == tensor.F32:
 		return tensor.F32
+	}
+	return tensor.F16
+}
+
+// indexType returns the element type of an indexer's keys.
+func (s *Spec) indexType() tensor.DType {
+	if t := s.stateType(); !t.IsBlock() {
+		return t
 	}
 	return tensor.F16
 }

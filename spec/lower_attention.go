@@ -64,6 +64,9 @@ func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 	if l.Net.AttentionSinks {
 		args, a = append(args, l.weight("sinks", sa+"sinks.weight", nil)), a.flag("sinks")
 	}
+	if l.Net.indexer(l.at) != "none" {
+		args, a = append(args, l.selected), a.flag("selected")
+	}
 	o := l.t.op("a", "attention", args, a)
 	if gate != "" {
 		o = l.t.op("a", "mul", []string{o, l.t.op("ag", "sigmoid", []string{gate}, nil)}, nil)

@@ -19,6 +19,9 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 		c := l.affine("qa", "wq_a", sa+"wq_a", x)
 		c = l.latentNorm("qa", "q_a_norm", c)
 		q = l.affine("q", "wq_b", sa+"wq_b", c)
+		if n.indexes(l.at) {
+			l.selectRows(x, c, rope)
+		}
 	} else {
 		q = l.affine("q", "wq", sa+"wq", x)
 	}

@@ -142,16 +142,25 @@ func (l *lowerer) uneven(name string) bool {
 // repeat writes the region of a run of layers; body returns the value of its last layer.
 func (l *lowerer) repeat(hint, x string, run layerRun, body func(x string) string) string {
 	result, carry := l.t.fresh(hint), l.t.fresh("x")
-	names, inits, keeps := result, fmt.Sprintf("%s = %s", carry, x), l.keepsValues(run)
+	names, inits, keeps, shares := result, fmt.Sprintf("%s = %s", carry, x), l.keepsValues(run), l.sharesSelection(run)
 	if keeps {
 		l.firstValues = l.t.fresh("vfirst")
 		names, inits = names+", "+l.firstValues, inits+fmt.Sprintf(", %s = %s", l.t.fresh("v0"), x)
+	}
+	chosen := ""
+	if shares {
+		none := l.t.op("none", "fill", []string{x}, attrs{}.int("cols", l.Net.Indexer.TopK))
+		chosen = l.t.fresh("chosen")
+		names, inits = names+", "+chosen, inits+fmt.Sprintf(", %s = %s", l.t.fresh("before"), none)
 	}
 	l.t.line("%s = repeat %d..%d (%s) {", names, run.lo, run.hi, inits)
 	l.t.indent++
 	y := body(carry)
 	if keeps {
 		y += ", " + l.values
+	}
+	if shares {
+		y, l.selected = y+", "+l.selected, chosen
 	}
 	l.t.line("yield %s", y)
 	l.t.indent--

@@ -98,6 +98,8 @@ type Network struct {
 	AttnInScale float64 `yaml:"attn_in_scale"`                    // factor on the input of attention (Falcon H1)
 	KeyScale    float64 `yaml:"key_scale"`                        // factor on the keys (Falcon H1)
 
+	Indexer Indexer `yaml:"indexer"` // sparse attention: a token attends to the rows that an indexer chooses (DeepSeek-V3.2)
+
 	// Token mixers.
 	MixerPattern  []string        `yaml:"mixer_pattern" words:"full|sliding|linear|selective_scan|ssd|short_conv|rg_lru|time_mix|none"` // token mixer of each layer, repeated; full, sliding: attention, without or with sliding_window; none: the layer is only an FFN; default: attention
 	ParallelMixer string          `yaml:"parallel_mixer" words:"linear|selective_scan|ssd|short_conv|rg_lru"`                           // mixer that reads the same input as attention, in the layers with attention; its output is added (Falcon H1)

@@ -74,6 +74,12 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 		} else {
 			out = append(out, l+"self_attn.wq.weight")
 		}
+		if m.Net.indexes(i) {
+			out = append(out, l+"self_attn.wq_a.weight")
+			for _, name := range indexerTensors {
+				out = append(out, l+"self_attn."+name)
+			}
+		}
 	case m.hasAt(s.in("self_attn.qkv.weight"), i):
 		out = append(out, l+"self_attn.qkv.weight")
 	default:

@@ -254,6 +254,12 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		linear("self_attn.wkv_b", h.Heads*(n.QKNopeHeadDim+n.VHeadDim), n.KVLoraRank, why)
 		out[s.in("self_attn.wk_b.weight")] = shape{dims: []int{h.Heads, n.KVLoraRank, n.QKNopeHeadDim}, why: why}
 		out[s.in("self_attn.wv_b.weight")] = shape{dims: []int{h.Heads, n.VHeadDim, n.KVLoraRank}, why: why}
+		x := n.Indexer
+		why = fmt.Sprintf("indexer.heads %d, indexer.head_dim %d, hidden_size %d", x.Heads, x.HeadDim, h.Hidden)
+		linear("self_attn.index_wk", x.HeadDim, h.Hidden, why)
+		linear("self_attn.index_weights", x.Heads, h.Hidden, why)
+		out[s.in("self_attn.index_k_norm.weight")] = shape{dims: []int{x.HeadDim}, why: why}
+		out[s.in("self_attn.index_k_norm.bias")] = shape{dims: []int{x.HeadDim}, why: why}
 		out[s.in("self_attn.kv_a_norm.weight")] = shape{dims: []int{n.KVLoraRank}, why: why}
 	}
 	for _, name := range []string{"feed_forward.act_p.weight", "feed_forward.act_n.weight"} {

@@ -73,6 +73,8 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		return !m.hasDense(layer)
 	case strings.HasPrefix(name, "time_mix.v_"): // the first layer has none
 		return layer == 0 && !m.hasAt(form, layer)
+	case strings.HasPrefix(name, "self_attn.index_"):
+		return !m.Net.indexes(layer)
 	case slices.Contains(m.Net.UnevenTensors, name):
 		return !m.hasAt(form, layer)
 	case m.Net.SkipFirstPreNorm && strings.HasPrefix(name, "self_attn.pre_norm."):
@@ -108,6 +110,9 @@ func (m *Model) kind(s *stack, layer int) string {
 	}
 	if m.Net.mixes(layer, "time_mix") {
 		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
+	}
+	if x := m.Net.indexer(layer); x != "none" {
+		kind += " indexer=" + x
 	}
 	if m.Net.sharedAt(layer) {
 		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own

@@ -26,7 +26,9 @@ type attentionCase struct {
 	alibi, sinks              []float32
 	rel                       []float32 // [buckets][ldrel]
 	ldrel, relMax             int
-	relBucket                 []int16 // of the distances -relMax … relMax
+	relBucket                 []int16   // of the distances -relMax … relMax
+	selected                  []float32 // [T][top] positions, or none
+	top                       int
 	pos, seq, slot            []int32 // [T]
 	first, past, pageAt, page []int32
 	maskWords                 int
@@ -50,8 +52,8 @@ func (c *attentionCase) rows(s int) int {
 }
 
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, sinks %v, first %d, past %d",
-		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.sinks != nil, c.first, c.past)
+	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, sinks %v, selected %d, first %d, past %d",
+		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.sinks != nil, c.top, c.first, c.past)
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -84,6 +86,9 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 		c.sinks = normal(r, c.heads(), 1)
 	}
 	c.randomSteps()
+	if c.causal && r.IntN(3) == 0 {
+		c.randomSelection()
+	}
 	c.ldq, c.ldo = c.heads()*c.dim+r.IntN(5), c.heads()*c.vdim+r.IntN(5)
 	c.q = normal(r, c.tokens()*c.ldq, 1)
 	c.fill(lib, kind)
@@ -285,6 +290,9 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	if c.rel != nil {
 		a.rel, a.ldrel, a.relBucket, a.relMax = &c.rel[0], int64(c.ldrel), &c.relBucket[0], int32(c.relMax)
 	}
+	if c.selected != nil {
+		a.selected, a.lds, a.top = &c.selected[s.from*c.top], int64(c.top), int32(c.top)
+	}
 	purego.SyscallN(lib.run, lib.pools[threads], lib.kernels[dt], uintptr(unsafe.Pointer(a)))
 	runtime.KeepAlive(a)
 	return out
@@ -306,6 +314,7 @@ func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
 			ok = sees
 		}
 	}
+	ok = ok && (c.selected == nil || slices.Contains(c.selected[t*c.top:(t+1)*c.top], float32(pos)))
 	if c.causal {
 		return pos, ok && pos <= own && (c.window == 0 || pos > own-c.window)
 	}

@@ -104,6 +104,9 @@ type cAttention struct {
 	ldrel                     int64
 	relBucket                 *int16
 	relMax                    int32
+	selected                  *float32
+	lds                       int64
+	top                       int32
 	calib                     *float64
 }
 

@@ -51,7 +51,7 @@ func (c *attentionCase) path(lib *attentionLib, kind, t int) (p *attentionCase, 
 	p.past, p.pageAt, p.page = c.past[s:s+1], []int32{0, c.pageAt[s+1] - c.pageAt[s]}, c.page[c.pageAt[s]:c.pageAt[s+1]]
 	p.state = aligned(len(c.state))
 	copy(p.state, c.state)
-	p.pos, p.slot, p.seq, p.q = nil, nil, nil, nil
+	p.pos, p.slot, p.seq, p.q, p.selected = nil, nil, nil, nil, nil
 	for i := range t - int(c.first[s]) + 1 {
 		if sees, _ := c.masked(t, i); !sees {
 			continue
@@ -64,6 +64,9 @@ func (c *attentionCase) path(lib *attentionLib, kind, t int) (p *attentionCase, 
 		u := int(c.first[s]) + i
 		p.pos, p.slot, p.seq = append(p.pos, to), append(p.slot, to), append(p.seq, 0)
 		p.q = append(p.q, c.q[u*c.ldq:(u+1)*c.ldq]...)
+		if c.selected != nil {
+			p.selected = append(p.selected, c.selected[u*c.top:(u+1)*c.top]...)
+		}
 		at = append(at, u)
 	}
 	p.first = []int32{0, int32(len(at))}

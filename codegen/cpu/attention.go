@@ -36,6 +36,9 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	if f.Sinks != "NULL" {
 		w.P(".sinks = %s,", f.Sinks)
 	}
+	if a.Selected != nil {
+		w.P(".selected = %s, .lds = %d, .top = %d,", e.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
+	}
 	if a.Relative != nil {
 		w.P(".rel = %s, .ldrel = %d, .rel_bucket = %s, .rel_max = %d,", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
 	}

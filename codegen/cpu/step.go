@@ -67,6 +67,7 @@ var headerUses = []struct{ header, use string }{
 	{"ifl_moe.h", "ifl_row_route("},
 	{"ifl_moe.h", "ifl_row_sparsemixer("},
 	{"ifl_moe.h", "ifl_run_experts("},
+	{"ifl_select.h", "ifl_row_select_"},
 	{"ifl_pack.h", "ifl_pack_"},
 	{"ifl_rows.h", "ifl_row_"},
 	{"ifl_rows.h", "ifl_rope_table"},

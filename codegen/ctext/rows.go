@@ -277,7 +277,10 @@ func (r *Rows) place(v *ir.Value, at int) (loc, error) {
 }
 
 // scratch returns a new scratch row.
-func (r *Rows) scratch(v *ir.Value) loc {
+func (r *Rows) scratch(v *ir.Value) loc { return r.scratchOf(v.Type.Cols()) }
+
+// scratchOf returns a new scratch row of at least n floats.
+func (r *Rows) scratchOf(n int) loc {
 	at := "0"
 	switch r.Temps {
 	case 0:
@@ -287,7 +290,7 @@ func (r *Rows) scratch(v *ir.Value) loc {
 		at = fmt.Sprintf("%d * IFL_ROW", r.Temps)
 	}
 	r.Temps++
-	r.Scratch = max(r.Scratch, layout.Round16(v.Type.Cols()))
+	r.Scratch = max(r.Scratch, layout.Round16(n))
 	return loc{ptr: Plus("own->row", at), step: 16, own: true}
 }
 

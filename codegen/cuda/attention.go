@@ -72,10 +72,14 @@ func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attent
 	if a.Relative != nil {
 		rel = fmt.Sprintf("%s, %d, %s, %d", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
 	}
+	selected := "NULL, 0, 0"
+	if a.Selected != nil {
+		selected = fmt.Sprintf("%s, %d, %d", u.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
+	}
 	w.P("const ifl_attention a = {")
 	w.P("%s, %s, %d, %s, %d,", f.Step, u.names.Rows(a.Q), a.Q.Pitch, u.names.Rows(a.Out), a.Out.Pitch)
 	w.P("%s, %d, %s, %s, %s, %d,", f.State, a.State.Each, f.Scale, ctext.Float(a.Softcap), f.Window, ctext.Bit(a.Causal))
-	w.P("%s, %s, %s, c->attention,", f.Alibi, f.Sinks, rel)
+	w.P("%s, %s, %s, %s, c->attention,", f.Alibi, f.Sinks, rel, selected)
 	w.P("};")
 	return nil
 }

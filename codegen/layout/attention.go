@@ -21,6 +21,7 @@ type Attention struct {
 	Alibi          []float64 // slopes of the heads, or none
 	Sinks          *ir.Arg   // logits of the heads' sinks, or nil
 	Relative       *RelativeBias
+	Selected       *Place // positions of the rows that a token sees, or nil
 }
 
 // A RelativeBias is a score bias by bucket of the distance (T5).
@@ -47,6 +48,13 @@ func (s *scheduler) attention(op *ir.Op) error {
 	}
 	if shape.Sinks > 0 {
 		a.Sinks = &op.Args[shape.Sinks]
+	}
+	if shape.Selected > 0 {
+		p, err := s.placed(op, op.Args[shape.Selected].Value)
+		if err != nil {
+			return err
+		}
+		a.Selected = &p
 	}
 	if n := op.Int("rel_buckets"); n > 0 {
 		r := &RelativeBias{Table: op.Args[shape.Rel], Max: op.Int("rel_max")}

@@ -73,6 +73,8 @@ func checkRows(op *ir.Op) error {
 		return tokens(op.Args[:1])
 	case "attention":
 		return tokens(op.Args[:1])
+	case "select_rows":
+		return tokens(op.Args[:2])
 	case "kv_append":
 		return tokens(op.Args[1:])
 	case "repeat":

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -90,6 +91,8 @@ func (s *scheduler) root(op *ir.Op) error {
 	switch {
 	case root.Def.Name == "matmul":
 		return s.matmul(op, before, root, behind)
+	case root.Def == ops.SelectRows && alone: // reads rows that other threads write in the regions before
+		return s.rows([]*ir.Op{root})
 	case root.Def.Name == "attention" && alone:
 		return s.attention(root)
 	case root.Def.Name == "experts" && alone:

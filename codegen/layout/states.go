@@ -78,13 +78,16 @@ func (l *Layout) placeStates() error {
 }
 
 // fields returns the two fields of a state, keys and values, which may be in either
-// order.
+// order. A state of keys only has values of width 0.
 func fields(v *ir.Value) (key, val ir.Field, err error) {
 	key, isKey := v.State.Field("k")
 	val, isVal := v.State.Field("v")
+	if isKey && len(v.State.Fields) == 1 && len(key.Shape) == 2 {
+		val, isVal = ir.Field{Name: "v", Elem: key.Elem, Shape: []int{key.Shape[0], 0}}, true
+	}
 	switch {
-	case len(v.State.Fields) != 2 || !isKey || !isVal:
-		err = fmt.Errorf("it is %s; targets keep two fields, k and v", v.State)
+	case len(v.State.Fields) > 2 || !isKey || !isVal:
+		err = fmt.Errorf("it is %s; targets keep a field k, or two fields, k and v", v.State)
 	case key.Elem != val.Elem || len(key.Shape) != 2 || len(val.Shape) != 2 || key.Shape[0] != val.Shape[0]:
 		err = fmt.Errorf("it is %s; targets keep k and v as TYPE[heads, width], of one type and as many heads", v.State)
 	case !slices.Contains([]tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2}, key.Elem):

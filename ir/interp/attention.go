@@ -19,6 +19,9 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 	look := view{causal: o.Bool("causal"), cross: o.Bool("cross"), window: o.Int("window"), source: o.Args[1].State.Source}
 	for t := range q.Shape[0] {
 		rows := r.states.visible(name, r.step, t, look)
+		if shape.Selected > 0 {
+			rows = among(rows, args[shape.Selected], t)
+		}
 		if len(rows) == 0 {
 			return nil, fmt.Errorf("attention of token %d (sequence %d, position %d) sees no row of %s", t, r.step.Seq[t], r.step.Pos[t], name)
 		}

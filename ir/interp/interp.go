@@ -268,6 +268,12 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		}
 		t, err := r.attention(o, name, args)
 		return []*tensor.Tensor{t}, err
+	case ops.SelectRows:
+		name, err := r.stateName(o.Args[2])
+		if err != nil {
+			return nil, err
+		}
+		return []*tensor.Tensor{r.selectRows(o, name, args)}, nil
 	case ops.RankCols:
 		return []*tensor.Tensor{ops.RankPart(o, args[0], r.tpRank)}, nil
 	case ops.RopeTable:

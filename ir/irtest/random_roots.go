@@ -214,6 +214,11 @@ func (d *dag) headCols() {
 	d.op(like(x, heads*(hi-lo), x.size), "head_cols %s {heads=%d, lo=%d, hi=%d}", x.name, heads, lo, hi)
 }
 
+func (d *dag) fill() {
+	x, cols := d.any(nil), d.upTo(40)
+	d.op(like(x, cols, 1.5), "fill %s {cols=%d, value=%s}", x.name, cols, draw(d, "0", "-1.5", "1"))
+}
+
 // attention appends to a new KV cache and reads it once or twice.
 func (d *dag) attention() {
 	kvHeads, dim, vdim := d.upTo(3), draw(d, 8, 12, 16, 20, 32), draw(d, 8, 16, 16, 20, 32)

@@ -48,12 +48,14 @@ var Attention = &ir.OpDef{
 		"alibi: adds −slope[head] · |row's position − own position| (Press et al. 2021; without causal, the symmetric form). " +
 		"rel_buckets: adds rel[bucket, head], with the bucket computed from row's position − own position (T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops). " +
 		"sinks: adds exp(sink[head]) to the denominator (gpt-oss). " +
+		"selected: of the visible rows, only those at the positions in the row of the last argument (a result of select_rows) are visible. " +
 		"cross: cross-attention, which reads all rows of a source state that another graph wrote, regardless of their positions.",
 	Params: []ir.ParamDef{
 		param("q", "f32[T, heads·head_dim]", value),
 		param("kv", "state with fields k: [kv_heads, head_dim] and v: [kv_heads, v_dim]", state),
-		optional(param("rel", "[rel_buckets, heads], with rel_buckets", weight)),
-		optional(param("sinks", "[heads], with the flag sinks; follows rel", weight)),
+		optional(param("rel", "weight [rel_buckets, heads], with rel_buckets", either)),
+		optional(param("sinks", "weight [heads], with the flag sinks; follows rel", either)),
+		optional(param("selected", "f32[T, top], with the flag selected; follows sinks", value)),
 	},
 	Attrs: []ir.AttrDef{
 		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "query heads"},
@@ -67,7 +69,8 @@ var Attention = &ir.OpDef{
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: no such argument"},
 		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "minimum distance of the last bucket"},
 		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions use the upper half of the buckets"},
-		{Name: "sinks", Kind: ir.BoolAttr, Doc: "the last argument is a learned extra score per head"},
+		{Name: "sinks", Kind: ir.BoolAttr, Doc: "an argument is a learned extra score per head"},
+		{Name: "selected", Kind: ir.BoolAttr, Doc: "the last argument lists the rows that are visible"},
 	},
 	Traits: ir.Reads | ir.Root,
 	Infer:  inferAttention,
@@ -79,6 +82,7 @@ type AttentionShape struct {
 	HeadDim, VDim  int // elements of a key head and of a value head
 	Scale          float64
 	Rel, Sinks     int // indices of these weights in Args; 0: none
+	Selected       int // index of the positions of the visible rows in Args; 0: none
 }
 
 // AttentionShapeOf returns the shape of an attention op with inferred types.
@@ -94,7 +98,10 @@ func AttentionShapeOf(o *ir.Op) AttentionShape {
 		s.Rel, at = at, at+1
 	}
 	if o.Bool("sinks") {
-		s.Sinks = at
+		s.Sinks, at = at, at+1
+	}
+	if o.Bool("selected") {
+		s.Selected = at
 	}
 	return s
 }
@@ -134,13 +141,23 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 // them.
 func attentionWeights(o *ir.Op, s AttentionShape) error {
 	want := 2
-	for _, at := range []int{s.Rel, s.Sinks} {
+	for _, at := range []int{s.Rel, s.Sinks, s.Selected} {
 		if at > 0 {
 			want++
 		}
 	}
 	if len(o.Args) != want {
-		return fmt.Errorf("%d arguments, expected %d: rel_buckets and sinks each require one weight", len(o.Args), want)
+		return fmt.Errorf("%d arguments, expected %d: rel_buckets, sinks and selected each require one", len(o.Args), want)
+	}
+	for at, a := range o.Args {
+		if at >= 2 && (a.Kind == ir.Weight) == (at == s.Selected) {
+			return fmt.Errorf("%s is a %s: rel_buckets and sinks require weights, selected a value", a, a.Kind)
+		}
+	}
+	if s.Selected > 0 {
+		if err := selectedRows(o, o.Args[s.Selected]); err != nil {
+			return err
+		}
 	}
 	if s.Sinks > 0 {
 		if err := vector(o.Args[s.Sinks], s.Heads); err != nil {
@@ -164,6 +181,17 @@ func attentionWeights(o *ir.Op, s AttentionShape) error {
 		return fmt.Errorf("rel_buckets=%d and rel_max=%d, expected at least 2 buckets per direction and rel_max above half of them", o.Int("rel_buckets"), most)
 	}
 	return nil
+}
+
+// selectedRows checks the positions of the visible rows.
+func selectedRows(o *ir.Op, a ir.Arg) error {
+	if _, err := matrix(a); err != nil {
+		return err
+	}
+	if !o.Bool("causal") {
+		return fmt.Errorf("selected requires causal")
+	}
+	return sameRows(o.Args[0], a)
 }
 
 // crossAttention checks that cross reads a source state and is not combined with

@@ -21,7 +21,7 @@ var Route = &ir.OpDef{
 		"sparsemixer: two experts, each weighted by its softmax over the logits near it among those not yet chosen (Phi-3.5-MoE). " +
 		"The experts with the greatest score + bias are chosen; their weight is the score without the bias. For ties the lower expert is chosen. " +
 		"With groups, the experts are divided into that many groups of equal size. The score of a group is its greatest score + bias (max, DeepSeek-V2) or the sum of its two greatest (top2, DeepSeek-V3). " +
-		"Outside the top_groups best groups, score + bias counts as 0, and ties are resolved as by torch.topk, as in transformers. " +
+		"No expert outside the top_groups best groups is chosen. " +
 		"norm: the chosen weights are divided by their sum + 1e-20. Finally, all weights are multiplied by scale.",
 	Params: []ir.ParamDef{
 		param("logits", "f32[T, E]", value),
@@ -81,8 +81,6 @@ func inferRoute(o *ir.Op) ([]ir.Type, error) {
 		return nil, fmt.Errorf("top_k=%d but top_groups=%d contain only %d experts", k, top, experts/groups*top)
 	case o.Word("group_score") == "top2" && experts/groups < 2:
 		return nil, fmt.Errorf("group_score=top2 with groups of one expert")
-	case o.Word("score") == "softmax_topk":
-		return nil, fmt.Errorf("score=softmax_topk with groups; logits may be below the 0 of an unused group")
 	}
 	return one(x, nil)
 }
@@ -105,11 +103,10 @@ func routeRow(o *ir.Op, x, bias []float64) {
 	for i := range bias {
 		choice[i] += bias[i]
 	}
-	chosen := greatest(choice, o.Int("top_k"))
 	if o.Int("groups") > 0 {
 		limitGroups(o, choice)
-		chosen = torchTopK(choice, o.Int("top_k"))
 	}
+	chosen := greatest(choice, o.Int("top_k"))
 	var weights []float64
 	for _, e := range chosen {
 		weights = append(weights, x[e])
@@ -130,7 +127,7 @@ func routeRow(o *ir.Op, x, bias []float64) {
 	}
 }
 
-// limitGroups sets the scores outside the best groups to 0.
+// limitGroups sets the scores outside the best groups to −∞.
 func limitGroups(o *ir.Op, choice []float64) {
 	size := len(choice) / o.Int("groups")
 	var worth []float64
@@ -145,7 +142,7 @@ func limitGroups(o *ir.Op, choice []float64) {
 	best := greatest(worth, o.Int("top_groups"))
 	for e := range choice {
 		if !slices.Contains(best, e/size) {
-			choice[e] = 0
+			choice[e] = math.Inf(-1)
 		}
 	}
 }

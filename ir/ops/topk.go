@@ -2,12 +2,10 @@ package ops
 
 import "math"
 
-// torchTopK returns the indices of the k greatest elements. Ties are resolved like
-// torch.topk on a CPU, which uses quickselect with a median-of-three pivot (libstdc++'s
-// std::nth_element). Experts of excluded groups all have score 0. If an expert in use has
-// a negative score, the order of these ties decides which expert replaces it. NaN counts
-// as less than any number.
-func torchTopK(x []float64, k int) []int {
+// TorchTopK returns the indices of the k greatest elements, in any order. Ties are resolved
+// like torch.topk on a CPU if k is above a 64th of the elements: by quickselect with a
+// median-of-three pivot (libstdc++'s std::nth_element). NaN counts as less than any number.
+func TorchTopK(x []float64, k int) []int {
 	s := selection{at: make([]int, len(x)), x: make([]float64, len(x))}
 	for i, v := range x {
 		if s.at[i], s.x[i] = i, v; math.IsNaN(v) {

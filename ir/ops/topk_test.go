@@ -23,7 +23,7 @@ func TestTorchTopK(t *testing.T) {
 		{[]float64{0, 0, 0, 0.03, 0.25, 0.88, 0.56, -0.7}, []int{4, 5, 6}},
 		{[]float64{-1, 1, 1, 2, 2, -2, -2, -2}, []int{3, 4}},
 	} {
-		if got := slices.Sorted(slices.Values(torchTopK(c.x, len(c.want)))); !slices.Equal(got, c.want) {
+		if got := slices.Sorted(slices.Values(TorchTopK(c.x, len(c.want)))); !slices.Equal(got, c.want) {
 			t.Errorf("%d of %v: have %v, want %v", len(c.want), c.x, got, c.want)
 		}
 	}

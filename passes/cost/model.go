@@ -133,6 +133,8 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 		return
 	case "linear_recurrence":
 		p.Heads = ops.RecurrenceShapeOf(op).KeyHeads
+	case "select_rows":
+		p.Attend += float64(op.Args[0].Type.Cols())
 	case "attention":
 		p.Attend += 2 * float64(op.Args[0].Type.Cols())
 		p.Heads = op.Int("kv_heads")

@@ -194,6 +194,20 @@ static inline uint64_t ifl_attn_bits(int lo, int hi) {
   return (~(uint64_t)0 >> (64 - (hi - lo))) << lo;
 }
 
+/* Mask of the chunk's rows that are among the selected ones of token t. */
+static inline uint64_t ifl_attn_selected(const ifl_attention *a, int t, int chunk) {
+  const float *at = a->selected + t * a->lds, base = (float)(chunk * IFL_PAGE_ROWS), end = base + IFL_PAGE_ROWS;
+  int lo = 0, hi = a->top;
+  while (lo < hi) { /* the first at or behind the chunk's first row */
+    const int mid = (lo + hi) / 2;
+    if (at[mid] < base) lo = mid + 1;
+    else hi = mid;
+  }
+  uint64_t bits = 0;
+  for (; lo < a->top && at[lo] < end; lo++) bits |= (uint64_t)1 << (int)(at[lo] - base);
+  return bits;
+}
+
 /* The rows of one KV head in one chunk as a token of a tree sees them, in the layout of a page with one head. `slot` is the
  * KV cache row copied to each place. */
 typedef struct {

@@ -90,6 +90,9 @@ typedef struct ifl_attention {
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
+  /* With selected: of the rows that a token sees otherwise, only those at the positions in its row of selected[T][lds], whose
+   * `top` numbers ascend; the unused ones are +∞. */
+  const float *selected; int64_t lds; int top;
   double *calib; /* [IFL_SCORES] calibration's histogram of this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
 

@@ -23,44 +23,6 @@ static inline void ifl_greatest(const float *x, int n, int k, int *out) {
   }
 }
 
-/* Selection as in torch.topk on a CPU: quickselect with the median of three as the pivot. Its choice among equal numbers
- * matters because experts of excluded groups all have score 0 and may replace an expert with a negative score. */
-typedef struct { float x; int i; } ifl_ranked;
-
-static inline void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
-  const ifl_ranked t = *a;
-  *a = *b, *b = t;
-}
-
-/* Partitions around the median of three: larger numbers first. Returns the start of the rest. */
-static inline int ifl_partition(ifl_ranked *p, int lo, int hi) {
-  int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
-  const int c = hi - 1;
-  if (!(p[a].x > p[b].x)) a = b, b = lo + 1;
-  ifl_ranked_swap(p + lo, p + (p[b].x > p[c].x ? b : p[a].x > p[c].x ? c : a));
-  for (;;) {
-    while (p[first].x > p[lo].x) first++;
-    for (last--; p[lo].x > p[last].x;) last--;
-    if (first >= last) return first;
-    ifl_ranked_swap(p + first++, p + last);
-  }
-}
-
-/* Indices of the k ≤ n largest of n numbers, unsorted; ties as in torch.topk. NaN counts as −∞. */
-static inline void ifl_torch_topk(const float *x, int n, int k, int *out) {
-  ifl_ranked p[IFL_MAX_EXPERTS];
-  for (int i = 0; i < n; i++) p[i] = (ifl_ranked){x[i] == x[i] ? x[i] : -__builtin_inff(), i};
-  int lo = 0, hi = n;
-  while (hi - lo > 3) {
-    const int cut = ifl_partition(p, lo, hi);
-    if (cut <= k - 1) lo = cut;
-    else hi = cut;
-  }
-  for (int i = lo + 1; i < hi; i++)
-    for (int j = i; j > lo && p[j].x > p[j - 1].x; j--) ifl_ranked_swap(p + j, p + j - 1);
-  for (int i = 0; i < k; i++) out[i] = p[i].i;
-}
-
 /* Softmax of n ≤ IFL_MAX_EXPERTS numbers in place. */
 static inline void ifl_softmax_small(float *x, int n) {
   ifl_v16 top = ifl_set1(-__builtin_inff()), sum = {0};
@@ -76,7 +38,7 @@ static inline void ifl_softmax_small(float *x, int n) {
   for (int i = 0; i < n; i++) x[i] /= total;
 }
 
-/* Group-limited routing: sets the scores of experts outside the best groups to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
+/* Group-limited routing: sets the scores of experts outside the best groups to −∞ (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
 static inline void ifl_limit_groups(float *choice, int n, int groups, int top, int top2) {
   float worth[IFL_MAX_EXPERTS];
   int best[IFL_MAX_EXPERTS], pair[2];
@@ -89,7 +51,7 @@ static inline void ifl_limit_groups(float *choice, int n, int groups, int top, i
   for (int g = 0; g < groups; g++) {
     int kept = 0;
     for (int i = 0; i < top; i++) kept |= best[i] == g;
-    for (int e = g * size; !kept && e < (g + 1) * size; e++) choice[e] = 0;
+    for (int e = g * size; !kept && e < (g + 1) * size; e++) choice[e] = -__builtin_inff();
   }
 }
 
@@ -105,12 +67,8 @@ static __attribute__((unused)) void ifl_row_route(float *out, const float *logit
     ifl_store_n(x + i, ifl_sigmoid(ifl_load_n(x + i, have)), have);
   }
   for (int e = 0; e < n; e++) choice[e] = x[e] + (bias ? bias[e] : 0);
-  if (groups > 0) {
-    ifl_limit_groups(choice, n, groups, top_groups, top2);
-    ifl_torch_topk(choice, n, k, chosen);
-  } else {
-    ifl_greatest(choice, n, k, chosen);
-  }
+  if (groups > 0) ifl_limit_groups(choice, n, groups, top_groups, top2);
+  ifl_greatest(choice, n, k, chosen);
   for (int i = 0; i < k; i++) w[i] = x[chosen[i]];
   if (score == IFL_ROUTE_SOFTMAX_TOPK) ifl_softmax_small(w, k);
   if (norm) {

@@ -18,6 +18,7 @@ import zlib
 import hybrids
 import newer_encoders
 import shared_state
+import sparse
 import torch
 import transformers as tf
 
@@ -263,7 +264,7 @@ def save(name, model, expected, folder=HERE):
 
 @torch.no_grad()
 def decoder_outputs(model):
-    length = hybrids.LENGTH if type(model).__name__ in {cls for cls, *_ in hybrids.MODELS.values()} else LENGTH
+    length = hybrids.LENGTH if type(model).__name__ in {cls for cls, *_ in [*hybrids.MODELS.values(), *sparse.MODELS.values()]} else LENGTH
     ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(length)]
     expected = {"ids": ids, "logits": rows(model(torch.tensor([ids]), use_cache=False).logits[0, -2:])}
     if (getattr(model.config, "rope_scaling", None) or {}).get("rope_type") == "dynamic":
@@ -303,7 +304,7 @@ def translator_outputs(model):
     return {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])}
 
 
-TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (shared_state.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
+TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (shared_state.MODELS, decoder_outputs), (sparse.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
 NAMES = [name for table, _ in TABLES for name in table]
 
 

@@ -23,6 +23,9 @@ struct ifl_attention {
   int64_t ldrel;
   const int16_t *rel_bucket; /* [2·rel_max + 1] */
   int rel_max;
+  const float *selected; /* [tokens][lds]: the positions of the only visible rows, ascending, the rest +∞; or NULL */
+  int64_t lds;
+  int top;
   uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; preceded by counters that are 0 */
 };
 
@@ -64,19 +67,35 @@ IFL_DEVICE ifl_attn_view ifl_attn_view_of(const ifl_attention &a, int t) {
   return v;
 }
 
+/* Reports whether a position is among the selected ones of token t. */
+IFL_DEVICE bool ifl_attn_selected(const ifl_attention &a, int t, int pos) {
+  if (!a.selected)
+    return true;
+  const float *at = a.selected + t * a.lds, want = (float)pos;
+  int lo = 0, hi = a.top;
+  while (lo < hi) {
+    const int mid = (lo + hi) / 2;
+    if (at[mid] < want)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo < a.top && at[lo] == want;
+}
+
 /* Reports whether token t sees a KV cache row, and the row's position. In a tree, the mask decides for rows of this step. */
 IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, int t, int row, int *pos) {
   const ifl_step *s = a.step;
   *pos = row;
   if (!v.tree || row < v.past)
-    return row >= v.lo && row < v.end && row < v.rows;
+    return row >= v.lo && row < v.end && row < v.rows && ifl_attn_selected(a, t, row);
   const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
   for (int u = s->first[v.seq]; u < s->first[v.seq + 1]; u++) {
     const int i = u - s->first[v.seq];
     if (s->slot[u] != row || i >= s->mask_words * 64)
       continue;
     *pos = s->pos[u];
-    return (words[i / 64] >> (i % 64) & 1) && *pos >= v.lo && *pos < v.end;
+    return (words[i / 64] >> (i % 64) & 1) && *pos >= v.lo && *pos < v.end && ifl_attn_selected(a, t, *pos);
   }
   return false;
 }

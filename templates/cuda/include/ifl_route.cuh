@@ -20,51 +20,6 @@ template <int N> IFL_DEVICE void ifl_greatest(const float *x, int n, int k, int 
   }
 }
 
-struct ifl_ranked {
-  float x;
-  int i;
-};
-IFL_DEVICE void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
-  const ifl_ranked t = *a;
-  *a = *b, *b = t;
-}
-/* Partitions around the median of three: larger numbers first. Returns the start of the rest. */
-IFL_DEVICE int ifl_partition(ifl_ranked *p, int lo, int hi) {
-  int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
-  const int c = hi - 1;
-  if (!(p[a].x > p[b].x))
-    a = b, b = lo + 1;
-  ifl_ranked_swap(p + lo, p + (p[b].x > p[c].x ? b : p[a].x > p[c].x ? c : a));
-  for (;;) {
-    while (p[first].x > p[lo].x)
-      first++;
-    for (last--; p[lo].x > p[last].x;)
-      last--;
-    if (first >= last)
-      return first;
-    ifl_ranked_swap(p + first++, p + last);
-  }
-}
-/* The k largest, unsorted; ties as in torch.topk on a CPU. */
-template <int N> IFL_DEVICE void ifl_torch_topk(const float *x, int n, int k, int *out) {
-  ifl_ranked p[N];
-  for (int i = 0; i < n; i++)
-    p[i] = {x[i] == x[i] ? x[i] : -INFINITY, i};
-  int lo = 0, hi = n;
-  while (hi - lo > 3) {
-    const int cut = ifl_partition(p, lo, hi);
-    if (cut <= k - 1)
-      lo = cut;
-    else
-      hi = cut;
-  }
-  for (int i = lo + 1; i < hi; i++)
-    for (int j = i; j > lo && p[j].x > p[j - 1].x; j--)
-      ifl_ranked_swap(p + j, p + j - 1);
-  for (int i = 0; i < k; i++)
-    out[i] = p[i].i;
-}
-
 IFL_DEVICE void ifl_softmax_small(float *x, int n) {
   float top = -INFINITY, sum = 0;
   for (int i = 0; i < n; i++)
@@ -75,7 +30,7 @@ IFL_DEVICE void ifl_softmax_small(float *x, int n) {
     x[i] /= sum;
 }
 
-/* Group-limited routing: sets the scores of experts outside the best groups to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
+/* Group-limited routing: sets the scores of experts outside the best groups to −∞ (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
 template <int N> IFL_DEVICE void ifl_limit_groups(float *choice, int n, int groups, int top, int top2) {
   float worth[N];
   int best[N], pair[2];
@@ -90,7 +45,7 @@ template <int N> IFL_DEVICE void ifl_limit_groups(float *choice, int n, int grou
     for (int i = 0; i < top; i++)
       kept |= best[i] == g;
     for (int e = g * size; !kept && e < (g + 1) * size; e++)
-      choice[e] = 0;
+      choice[e] = -INFINITY;
   }
 }
 
@@ -105,12 +60,9 @@ IFL_DEVICE void ifl_route_one(float *out, const float *logits, const float *bias
     ifl_softmax_small(x, N);
   for (int e = 0; e < N; e++)
     choice[e] = x[e] + (bias ? bias[e] : 0);
-  if (groups > 0) {
+  if (groups > 0)
     ifl_limit_groups<N>(choice, N, groups, top_groups, top2);
-    ifl_torch_topk<N>(choice, N, k, chosen);
-  } else {
-    ifl_greatest<N>(choice, N, k, chosen);
-  }
+  ifl_greatest<N>(choice, N, k, chosen);
   for (int i = 0; i < k; i++)
     w[i] = x[chosen[i]];
   if (score == IFL_ROUTE_SOFTMAX_TOPK)

@@ -181,11 +181,11 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
   /* Reports whether the thread's row h sees row r of a chunk, and sets pos to the row's position. */
   __device__ __forceinline__ bool sees(int chunk, int r, int h, int &pos) const {
     if (!tree || node(chunk)[r] == PLAIN)
-      return pos >= lo(h) && pos < end(h);
+      return pos >= lo(h) && pos < end(h) && ifl_attn_selected(a, token(h), pos);
     const int at = node(chunk)[r];
     pos = node(chunk)[KEYS + r];
     if (at < 0 || pos < lo(h) || pos >= end(h))
       return false;
-    return a.step->mask[(int64_t)token(h) * a.step->mask_words + at / 64] >> (at % 64) & 1;
+    return (a.step->mask[(int64_t)token(h) * a.step->mask_words + at / 64] >> (at % 64) & 1) && ifl_attn_selected(a, token(h), pos);
   }
 };

@@ -54,7 +54,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
         E::mma(s[2 * j + 1], rest, odd);
       }
     }
-    const bool all = !tree && chunk * KEYS >= info()[2 * QT - 1] && chunk * KEYS + KEYS <= info()[2 * QT];
+    const bool all = !tree && !a.selected && chunk * KEYS >= info()[2 * QT - 1] && chunk * KEYS + KEYS <= info()[2 * QT];
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll

@@ -4,7 +4,7 @@
     python attention.py [--write | --newer]
 
 Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
-breadth.py that differ. --newer replaces the rows of hybrids.py, newer_encoders.py and shared_state.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+breadth.py that differ. --newer replaces the rows of hybrids.py, newer_encoders.py, shared_state.py and sparse.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import hybrids  # noqa: E402
 import make  # noqa: E402
 import newer_encoders  # noqa: E402
 import shared_state  # noqa: E402
+import sparse  # noqa: E402
 from breadth_variants import VARIANTS  # noqa: E402
 
 PAGE = ROOT / "docs/benchmarks/attention.md"
@@ -84,8 +85,8 @@ def families(names) -> tuple[list[str], list[str]]:
 
 
 def replace_newer() -> int:
-    """Puts the rows of hybrids.py, newer_encoders.py and shared_state.py into the page."""
-    names = {**hybrids.MODELS, **newer_encoders.MODELS, **shared_state.MODELS}
+    """Puts the rows of hybrids.py, newer_encoders.py, shared_state.py and sparse.py into the page."""
+    names = {**hybrids.MODELS, **newer_encoders.MODELS, **shared_state.MODELS, **sparse.MODELS}
     lines, wrong = families(names)
     head, rest = PAGE.read_text(encoding="utf-8").split(FAMILIES)
     table, rest = rest.split("\n\n", 1)

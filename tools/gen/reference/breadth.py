@@ -21,7 +21,7 @@ import remote_encoders
 import torch
 import transformers as tf
 from breadth_variants import VARIANTS
-from record import Record, greedy
+from record import USE_CACHE, Record, greedy
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 VOCAB, PROMPT, STEPS, LAST, MARGIN, TRIES = 96, 40, 24, 3, 1e-3, 6
@@ -123,10 +123,10 @@ def record(v, model, seed: int, fmt: str, dtype: str) -> tuple[Record, float]:
     logits = model(torch.tensor([ids]), use_cache=False).logits[0]
     rec.doc["inputs"]["prompt"] = {"ids": ids, "logits_positions": list(range(len(ids) - LAST, len(ids)))}
     rec.array("prompt.logits", logits[-LAST:])
-    rec.doc["ids"]["greedy"], margin = greedy(model, ids, v.steps)
+    rec.doc["ids"]["greedy"], margin = greedy(model, ids, v.steps, USE_CACHE if v.cached is None else v.cached)
     rec.doc["inputs"]["batch"], rec.doc["ids"]["batch.greedy"] = {"ids": batch}, []
     for seq in batch:
-        new, m = greedy(model, seq, 8)
+        new, m = greedy(model, seq, 8, USE_CACHE if v.cached is None else v.cached)
         rec.doc["ids"]["batch.greedy"].append(new)
         margin = min(margin, m)
     rec.doc["facts"] = {"min_margin": margin, "distinct": len(set(rec.doc["ids"]["greedy"])), "deviation": float(logits[-1].std())}

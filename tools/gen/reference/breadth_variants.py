@@ -7,6 +7,7 @@ import encoder_variants
 import hybrid_variants
 import mxfp4
 import shared_state_variants
+import sparse_variants
 
 FULL, SLIDE = "full_attention", "sliding_attention"
 
@@ -27,6 +28,7 @@ class Variant:
     edit: dict = field(default_factory=dict)  # keys of config.json to change when all is recorded; None takes one out
     prompt: int = 0  # length of the prompt where it is not the common one; such a folder has no batch
     steps: int = 24
+    cached: bool | None = None  # decode with transformers' cache, where rereading the text gives other results
     attention: str | None = None  # the path of transformers to record where its default leaves something out
     before_save: Callable | None = None
     reference: Callable | None = None  # makes the model that is recorded of the one that is saved
@@ -175,3 +177,4 @@ family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), f
 hybrid_variants.add(family, llm)
 encoder_variants.add(family, llm)
 shared_state_variants.add(family, llm)
+sparse_variants.add(family, llm)
