@@ -59,8 +59,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// sharedActivation matches activations of mixers, which use the ops of activation_function.
-var sharedActivation = regexp.MustCompile(`^[a-z0-9_]+\.activation=[a-z]`)
+// sharedActivation matches activations of mixers and dense layers, which use the ops of activation_function.
+var sharedActivation = regexp.MustCompile(`^([a-z0-9_]+\.activation|embedding_dense)=[a-z]`)
 
 // wordValues returns the words of network_structure's keys, from their tags.
 func wordValues() []moduleValue {

@@ -63,7 +63,7 @@ func (s *Spec) OpenWeights() (*checkpoint.Set, error) {
 		set.Close()
 		return nil, errAt(s.Pos("model_file_format"), "model_file_format: have %s, but %s is %s", f, s.ModelDir, set.Format())
 	}
-	if err := errors.Join(s.joinMedusa(set), s.joinDraft(set)); err != nil {
+	if err := errors.Join(s.joinMedusa(set), s.joinDraft(set), s.joinDense(set)); err != nil {
 		set.Close()
 		return nil, err
 	}

@@ -238,7 +238,9 @@ func (s *Spec) readConfig() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return s.noFiles("config_file", fmt.Sprintf("no %s", filepath.Join(s.ModelDir, s.ConfigFile)))
 		}
-		s.Config = c
+		if s.Config = c; err == nil {
+			s.readSentence()
+		}
 		return err
 	}
 	s.Config = map[string]any{}

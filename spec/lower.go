@@ -155,7 +155,8 @@ func (l *lowerer) decode() {
 	logits, hidden := l.head(x)
 	if results["logits"] = logits; !l.crosses() {
 		results["hidden"] = hidden
-		l.yield(results, "logits", "hidden", draftFeatures)
+		l.decoderHeads(hidden, results)
+		l.yield(results, "logits", "hidden", "classes", "embedding", draftFeatures)
 	} else {
 		l.yield(results, "logits")
 	}
@@ -255,7 +256,7 @@ func (l *lowerer) checkAllUsed() {
 		form, _ := layerForm(std)
 		form = tensorIndex.ReplaceAllString(form, ".{j}.")
 		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor per head
-		if used[form] || used[alike] || l.read[form] || std == "output.weight" && l.Net.TiedEmbeddings {
+		if used[std] || used[form] || used[alike] || l.read[form] || std == "output.weight" && l.Net.TiedEmbeddings {
 			continue
 		}
 		l.fail("tensor %q maps to %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())

@@ -1,6 +1,12 @@
 package spec
 
-import "github.com/iflowc/iflowc/ir/tensor"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
 
 // encode writes the encoder's graph. Its result is the last hidden state of
 // every token. An encoder without a decoder also gets the heads of its
@@ -12,7 +18,7 @@ func (l *lowerer) encode() {
 		l.inputs("types")
 	}
 	out := map[string]string{}
-	if alone && (l.maskedHead() || l.has("pooler.weight") || l.has("classifier.weight")) {
+	if alone && (len(l.Net.EmbeddingDense) > 0 || l.maskedHead() || l.has("pooler.weight") || l.has("classifier.weight")) {
 		l.inputs("out_rows")
 	}
 	l.ropeTables()
@@ -26,7 +32,7 @@ func (l *lowerer) encode() {
 	if alone {
 		l.heads(x, out)
 	}
-	l.yield(out, "hidden", "logits", "pooled", "classes")
+	l.yield(out, "hidden", "logits", "pooled", "classes", "embedding")
 	l.graph("encode")
 }
 
@@ -39,6 +45,9 @@ func (l *lowerer) maskedHead() bool {
 // tokens, the pooler and the classifier on each sequence's first token.
 func (l *lowerer) heads(x string, out map[string]string) {
 	pooled, classes := l.has("pooler.weight"), l.has("classifier.weight")
+	if len(l.Net.EmbeddingDense) > 0 {
+		out["embedding"] = l.embeddingOf(x)
+	}
 	if !l.maskedHead() && !pooled && !classes {
 		return
 	}
@@ -66,6 +75,57 @@ func (l *lowerer) heads(x string, out map[string]string) {
 // pooled writes the pooler: a dense layer with an activation.
 func (l *lowerer) pooled(x string) string {
 	return l.t.op("pooled", activations[l.Net.PoolerActivation], []string{l.affine("p", "pooler", "pooler", x)}, nil)
+}
+
+// embeddingOf writes the pooling of a text's states and the dense layers behind it, on
+// output rows: with the mean of all tokens every row of a text gives the same embedding.
+func (l *lowerer) embeddingOf(x string) string {
+	if l.Net.EmbeddingPooling == "mean" {
+		x = l.meanOfTokens(x)
+	}
+	return l.embeddingDense(l.t.op("last", "rows", []string{x, "%out_rows"}, nil))
+}
+
+// numbered returns the cut that reads tensor j of those that differ in their number.
+func (l *lowerer) numbered(std string, j int) *cut {
+	t := l.tensors[std]
+	if len(t.Shape) == 0 {
+		return nil
+	}
+	return &cut{rows: t.Shape[0], apply: func(*tensor.Transform) *tensor.Transform {
+		return tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j)))
+	}}
+}
+
+// decoderHeads writes the heads of a decoder on its output rows: the classifier, which
+// reads a text's last token, and the dense layers of an embedding. These are applied to
+// each token if the mean follows, which is the same for layers without activations.
+func (l *lowerer) decoderHeads(x string, out map[string]string) {
+	if l.has("classifier.weight") {
+		out["classes"] = l.affine("classes", "classifier", "classifier", x)
+		if !l.has("output.weight") && !l.Net.TiedEmbeddings {
+			delete(out, "logits") // the checkpoint has no output matrix
+		}
+	}
+	if acts := l.Net.EmbeddingDense; len(acts) > 0 {
+		if l.Net.EmbeddingPooling == "mean" && slices.ContainsFunc(acts, func(act string) bool { return act != "identity" }) {
+			l.fail("network_structure.embedding_dense: a decoder has no mean of the tokens in front of layers with activations")
+		}
+		out["embedding"] = l.embeddingDense(x)
+	}
+}
+
+// embeddingDense writes the dense layers behind the pooling.
+func (l *lowerer) embeddingDense(x string) string {
+	for j, act := range l.Net.EmbeddingDense {
+		name, std := fmt.Sprintf("embedding_dense_%d", j), fmt.Sprintf("embedding_dense.%d", j)
+		x = l.linear("embedding", name, std, x, l.numbered(std+".weight", j))
+		x = l.bias("embedding", name+"_bias", std, x, l.numbered(std+".bias", j))
+		if act != "identity" {
+			x = l.t.op("embedding", activations[act], []string{x}, nil)
+		}
+	}
+	return x
 }
 
 // meanOfTokens returns, for every token, the mean of the states of its sequence:

@@ -102,6 +102,9 @@ func (m *Model) ffnOf(layer int) string {
 // Checkpoints and name maps use one name for the same part of different mixers, such
 // as self_attn.wo: it is renamed to the mixer that the layer has.
 func (m *Model) ownName(std string, layer int) string {
+	if m.Net.Topology() == "encoder_only" && std != "dec.token_embeddings.weight" { // the layers of a decoder, without causal attention
+		return strings.Replace(std, "dec.", "enc.", 1)
+	}
 	if layer < 0 || !strings.HasPrefix(std, "dec.") {
 		return std
 	}

@@ -29,6 +29,7 @@ type expected struct {
 	Hidden     [][]float64 // last hidden states of an encoder's last tokens
 	Pooled     [][]float64
 	Classes    [][]float64
+	Embedding  [][]float64 // pooled and transformed by dense layers
 	Greedy     []int  // greedy continuation of the ids
 	Whole      bool   // prefill the ids in one step
 	Attention  string // attention implementation of transformers: sdpa or eager
@@ -172,7 +173,7 @@ func (r *runner) run(graph string, s *interp.Step) map[string][]float64 {
 // positions, then the greedy continuation.
 func (r *runner) decoder(ids []int, want expected) {
 	r.t.Helper()
-	half, last := len(ids)/2, len(want.Logits)
+	half, last := len(ids)/2, max(1, len(want.Logits))
 	if want.Whole {
 		half = 0
 	}
@@ -183,8 +184,16 @@ func (r *runner) decoder(ids []int, want expected) {
 	if half > 0 {
 		r.run("decode", &interp.Step{IDs: ids[:half]})
 	}
-	out := r.run("decode", &interp.Step{IDs: ids[half:], OutRows: outRows})["logits"]
-	compare(r.t, "logits", out, want.Logits)
+	all := r.run("decode", &interp.Step{IDs: ids[half:], OutRows: outRows})
+	for name, rows := range map[string][][]float64{"classes": want.Classes, "embedding": want.Embedding} {
+		if rows != nil && want.DecoderIDs == nil {
+			compare(r.t, name, all[name], rows)
+		}
+	}
+	out := all["logits"]
+	if want.Logits != nil {
+		compare(r.t, "logits", out, want.Logits)
+	}
 	if len(want.Greedy) == 0 || len(want.Logits) == 0 {
 		return
 	}
@@ -205,7 +214,7 @@ func (r *runner) encoder(want expected) {
 		n := len(want.Hidden) * len(want.Hidden[0])
 		compare(r.t, "hidden", out["hidden"][max(0, len(out["hidden"])-n):], want.Hidden)
 	}
-	for name, rows := range map[string][][]float64{"logits": want.Logits, "pooled": want.Pooled, "classes": want.Classes} {
+	for name, rows := range map[string][][]float64{"logits": want.Logits, "pooled": want.Pooled, "classes": want.Classes, "embedding": want.Embedding} {
 		if rows != nil && (want.DecoderIDs == nil || name != "logits") {
 			compare(r.t, name, out[name], rows)
 		}

@@ -140,7 +140,6 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"gemma3", keys{"use_bidirectional_attention": true}, "config.json: use_bidirectional_attention: have true, which changes the computation and which models/families/gemma3_text.yaml does not support; it supports [false]"},
 		{"bitnet", keys{"hidden_act": "silu"}, `hidden_act: have "silu"`},
 		{"bitnet", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, `rope_scaling: have {"factor":2,"rope_type":"linear"}`},
 		{"modernbert", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, "rope_scaling: have"},

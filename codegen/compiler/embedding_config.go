@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/spec"
 )
 
 // describe sets an encoder's labels and the pooling of its embeddings, from
@@ -20,7 +22,7 @@ func (m *Model) describe(man *manifest.Manifest) {
 		name, _ := list[0].(string)
 		man.LabelsTokens = strings.HasSuffix(name, "ForTokenClassification")
 	}
-	e, err := m.embedding()
+	e, err := m.embedding(man)
 	if err != nil {
 		m.opt.notice("%v; embed takes the mean of the tokens", err)
 		return
@@ -43,16 +45,9 @@ func labels(v any) []string {
 	return out
 }
 
-// poolings maps the modes of sentence-transformers' Pooling module to iflowc's
-// names.
-var poolings = []struct{ key, name string }{
-	{"pooling_mode_cls_token", "cls"}, {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"},
-	{"pooling_mode_lasttoken", "last"}, {"pooling_mode_weightedmean_tokens", "weighted"}, {"pooling_mode_mean_sqrt_len_tokens", "sqrt"},
-}
-
 // embedding reads modules.json and the files that it names; nil if there are none.
 // A GGUF file has the pooling in its metadata.
-func (m *Model) embedding() (*manifest.Embedding, error) {
+func (m *Model) embedding(man *manifest.Manifest) (*manifest.Embedding, error) {
 	for key, v := range m.set.Meta() {
 		if n, ok := v.(uint32); ok && strings.HasSuffix(key, ".pooling_type") {
 			if name := map[uint32]string{1: "mean", 2: "cls", 3: "last"}[n]; name != "" {
@@ -60,56 +55,78 @@ func (m *Model) embedding() (*manifest.Embedding, error) {
 			}
 		}
 	}
-	var modules []struct{ Path, Type string }
-	if found, err := m.readJSON("modules.json", &modules); !found || err != nil {
+	modules, err := spec.SentenceModules(m.Spec.ModelDir)
+	if len(modules) == 0 || err != nil {
 		return nil, err
 	}
 	e := &manifest.Embedding{Pooling: "mean"}
 	for _, mod := range modules {
-		kind := mod.Type[strings.LastIndex(mod.Type, ".")+1:]
-		switch kind {
+		switch mod.Kind {
 		case "Transformer":
 		case "Normalize":
 			e.Normalize = true
-		case "Pooling":
-			var config map[string]any
-			if _, err := m.readJSON(filepath.Join(mod.Path, "config.json"), &config); err != nil {
+		case "LogitScore":
+			if man.Score, err = logitScore(mod.Config); err != nil {
 				return nil, err
 			}
-			e.Pooling = poolingOf(config)
+		case "Pooling":
+			e.Pooling = poolingName(spec.SentencePooling(mod.Config))
+		case "Dense":
+			if e.Dense = len(m.Net.EmbeddingDense) > 0; !e.Dense {
+				e.Missing = mod.Kind
+			}
 		default:
-			e.Missing = kind
+			e.Missing = mod.Kind
 		}
 	}
 	if e.Pooling == "" {
 		e.Missing = "Pooling of several kinds"
 	}
+	if e.Dense && m.Net.Topology() == "encoder_only" && e.Pooling == "mean" {
+		e.Pooling = "cls" // each row of the output is that of the mean
+	}
+	return e, m.sentenceLimits(e)
+}
+
+// logitScore returns the tokens of a LogitScore module.
+func logitScore(config map[string]any) (*manifest.LogitScore, error) {
+	yes, ok := config["true_token_id"].(float64)
+	if !ok {
+		return nil, errors.New("module LogitScore: no true_token_id")
+	}
+	score := &manifest.LogitScore{True: int(yes)}
+	if no, ok := config["false_token_id"].(float64); ok {
+		n := int(no)
+		score.False = &n
+	}
+	return score, nil
+}
+
+// poolingName returns the value of embed --pooling for one of embedding_pooling.
+func poolingName(word string) string {
+	if word == "first" {
+		return "cls"
+	}
+	return word
+}
+
+// sentenceLimits sets the maximum length of texts, their case and their prompts.
+func (m *Model) sentenceLimits(e *manifest.Embedding) error {
 	var limits struct {
 		MaxTokens int  `json:"max_seq_length"`
 		Lower     bool `json:"do_lower_case"`
 	}
-	_, err := m.readJSON("sentence_bert_config.json", &limits)
+	if _, err := m.readJSON("sentence_bert_config.json", &limits); err != nil {
+		return err
+	}
 	e.MaxTokens, e.Lower = limits.MaxTokens, limits.Lower
-	return e, err
-}
-
-// poolingOf returns the pooling that a configuration enables; "" if it enables
-// several, which would be concatenated.
-func poolingOf(config map[string]any) string {
-	name := ""
-	for _, p := range poolings {
-		if config[p.key] != true {
-			continue
-		}
-		if name != "" {
-			return ""
-		}
-		name = p.name
+	var config struct {
+		Prompts map[string]string `json:"prompts"`
+		Default string            `json:"default_prompt_name"`
 	}
-	if name == "" {
-		return "mean"
-	}
-	return name
+	_, err := m.readJSON("config_sentence_transformers.json", &config)
+	e.Prompts, e.Prompt = config.Prompts, config.Default
+	return err
 }
 
 // maxSideFile is the maximum size of the small JSON files beside a model.

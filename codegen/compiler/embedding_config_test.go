@@ -3,6 +3,8 @@ package compiler
 import (
 	"slices"
 	"testing"
+
+	"github.com/iflowc/iflowc/spec"
 )
 
 func TestLabels(t *testing.T) {
@@ -26,9 +28,10 @@ func TestPoolingOf(t *testing.T) {
 		{map[string]any{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}, "cls"},
 		{map[string]any{"pooling_mode_lasttoken": true}, "last"},
 		{map[string]any{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}, ""},
+		{map[string]any{"pooling_mode": "lasttoken", "embedding_dimension": 1024.0}, "last"},
 		{map[string]any{}, "mean"},
 	} {
-		if got := poolingOf(c.config); got != c.want {
+		if got := poolingName(spec.SentencePooling(c.config)); got != c.want {
 			t.Errorf("%v: %q, want %q", c.config, got, c.want)
 		}
 	}

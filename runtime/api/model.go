@@ -177,7 +177,7 @@ func (m *Model) embed(ctx context.Context, text string) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := m.embedder.Tokens(text, ids)
+	tokens, err := m.embedder.Tokens("", text, ids)
 	if err != nil {
 		return nil, binary.Blame(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"math"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/pooling"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 type classifyCmd struct {
@@ -28,7 +31,7 @@ type verdict struct {
 
 // Run prints each text's labels: {"outputs":[{"label":…,"scores":[…],"logits":[…]},…]}.
 func (c *classifyCmd) Run(ctx context.Context, m *model) error {
-	graph, err := m.graphWith("classify", "classes")
+	graph, err := m.graphWith("classify", m.judged())
 	if err != nil {
 		return err
 	}
@@ -37,14 +40,19 @@ func (c *classifyCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
+	if graph != encodeGraph { // a decoder's last token has read the text
+		for i := range queries {
+			queries[i].Rows, queries[i].Last = nil, 1
+		}
+	}
 	eng, err := m.engine(ctx, &c.engineFlags, batchOptions(graph, texts))
 	if err != nil {
 		return err
 	}
-	at := eng.Output("classes")
+	at := eng.Output(m.judged())
 	out := make([]verdict, len(queries))
 	err = m.batch(ctx, queries, func(i int, r engine.Result) (err error) {
-		out[i], err = m.judge(r.Row(at, 0))
+		out[i], err = m.judge(m.scored(r.Row(at, 0)))
 		return err
 	})
 	if err != nil {
@@ -63,6 +71,28 @@ func (c *classifyCmd) Run(ctx context.Context, m *model) error {
 	return nil
 }
 
+// judged returns the name of the output that classify reads: the classifier's, or the
+// logits of the next token if the model's files say that these score a text.
+func (m *model) judged() string {
+	if m.manifest.Score != nil {
+		return "logits"
+	}
+	return "classes"
+}
+
+// scored returns the row itself, or the score that its logits of tokens give.
+func (m *model) scored(row []float32) []float32 {
+	s := m.manifest.Score
+	if s == nil {
+		return row
+	}
+	x := row[s.True]
+	if s.False != nil {
+		x -= row[*s.False]
+	}
+	return []float32{x}
+}
+
 // queries encodes the texts, or the pairs of texts with their token types.
 func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32, err error) {
 	if c.Pair == "" {
@@ -77,22 +107,59 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 	if len(c.IDs) > 0 || len(c.Text) == 0 {
 		return nil, nil, wrong(errors.New("--pair goes with texts, not with ids"))
 	}
-	t, err := m.tokenizer()
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, text := range c.Text {
-		ids, types := t.EncodePair(text, c.Pair)
-		if err := m.fits(ids); err != nil {
+		ids, types, err := m.encodePair(text, c.Pair)
+		if err != nil {
 			return nil, nil, err
 		}
-		if m.tokenTypes() < 2 {
-			types = nil
+		if err := m.fits(ids); err != nil {
+			return nil, nil, err
 		}
 		queries = append(queries, engine.Query{Tokens: ids, Types: types, Rows: []int{0}})
 		texts = append(texts, ids)
 	}
 	return queries, texts, nil
+}
+
+// encodePair returns the tokens of a pair of texts, and their types if the model has any.
+// A model that scores by the next token gets them as messages of the roles query and
+// document, as sentence-transformers passes them.
+func (m *model) encodePair(text, pair string) (ids, types []int32, err error) {
+	t, err := m.tokenizer()
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.manifest.Score != nil && m.manifest.Template != "" {
+		ids, err = m.pairPrompt(t, text, pair)
+		return ids, nil, err
+	}
+	if ids, types = t.EncodePair(text, pair); m.tokenTypes() < 2 {
+		types = nil
+	}
+	return ids, types, nil
+}
+
+// pairPrompt renders the chat template with a query, a document and, in front of them,
+// the model's default prompt.
+func (m *model) pairPrompt(tok *tokenizer.Tokenizer, query, document string) ([]int32, error) {
+	template, err := chat.Open(m.bin.Templates(), tok, "")
+	if err != nil {
+		return nil, wrong(err)
+	}
+	before, err := pooling.Prompt(m.manifest, "")
+	if err != nil {
+		return nil, err
+	}
+	var messages []chat.Message
+	if before != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: before})
+	}
+	messages = append(messages, chat.Message{Role: "query", Content: query}, chat.Message{Role: "document", Content: document})
+	text, err := template.Render(messages, chat.RenderOptions{AddGenerationPrompt: true})
+	if err != nil {
+		return nil, wrong(err)
+	}
+	return tok.Encode(text, false), nil
 }
 
 // judge converts a row of class logits to scores: probabilities of exclusive

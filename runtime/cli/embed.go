@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/pooling"
@@ -18,18 +17,17 @@ type embedCmd struct {
 	encoderFlags `embed:""`
 	engineFlags  `embed:""`
 	Pooling      string `enum:",mean,cls,last,max,weighted,sqrt,pooler" default:"" placeholder:"mean" help:"Pooling: mean, cls (first token), last, max, weighted (position-weighted mean), sqrt (sum over the square root of the length) or pooler (default: as the model's files say, else mean)."`
+	PromptName   string `name:"prompt-name" placeholder:"query" help:"Put the model's prompt of that name in front of texts (default: as the model's files say)."`
+	Prompt       string `placeholder:"TEXT" help:"Put TEXT in front of texts, in place of the model's prompts."`
 	Normalize    bool   `help:"Scale embeddings to length 1 (default: as the model's files say)."`
 	JSON         bool   `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"embeddings":[[…],…]}: first the texts, then the lists of ids.
 func (c *embedCmd) Run(ctx context.Context, m *model) error {
-	if err := c.resolve(m); err != nil {
+	output, err := c.resolve(m)
+	if err != nil {
 		return err
-	}
-	output := "hidden"
-	if c.Pooling == "pooler" {
-		output = "pooled"
 	}
 	graph, err := m.graphWith("embed --pooling "+c.Pooling, output)
 	if err != nil {
@@ -95,33 +93,36 @@ func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Quer
 	return queries, nil
 }
 
-// resolve sets unset flags from the model's files.
-func (c *embedCmd) resolve(m *model) error {
+// resolve sets unset flags from the model's files and returns the name of the output to
+// pool. --pooling is of the hidden states.
+func (c *embedCmd) resolve(m *model) (output string, err error) {
 	if c.Pooling != "" {
-		return nil
+		if c.Pooling == "pooler" {
+			return "pooled", nil
+		}
+		return "hidden", nil
 	}
 	how, normalize, err := pooling.Of(m.manifest)
 	c.Pooling, c.Normalize = how, c.Normalize || normalize
-	return wrong(err)
+	return pooling.Output(m.manifest, how), wrong(err)
 }
 
 // texts returns the ids of texts, truncated and in lower case if the model's
-// files say so.
+// files say so, with a prompt in front.
 func (c *embedCmd) texts(m *model) ([][]int32, error) {
-	e := m.manifest.Embedding
-	if e == nil || len(c.Text) == 0 {
-		return m.texts(c.Text, c.IDs)
-	}
-	t, err := m.tokenizer()
+	prompt, err := pooling.Prompt(m.manifest, c.PromptName)
 	if err != nil {
-		return nil, err
+		return nil, wrong(err)
+	}
+	if c.Prompt != "" {
+		prompt = c.Prompt
 	}
 	var lists []string
 	for _, text := range c.Text {
-		if e.Lower {
-			text = strings.ToLower(text)
+		ids, err := m.bin.EncodeWhole(prompt + text)
+		if err != nil {
+			return nil, err
 		}
-		ids := t.EncodeAtMost(text, e.MaxTokens)
 		list := string(jsonInts(ids))
 		lists = append(lists, list[1:len(list)-1])
 	}

@@ -226,3 +226,27 @@ func TestFill(t *testing.T) {
 		t.Errorf("no mask: exit %d, %s", code, stderr)
 	}
 }
+
+// TestLogitScore checks that a decoder with a LogitScore scores a text by the logits of the
+// next token.
+func TestLogitScore(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	var logits struct{ Logits [][]float64 }
+	b.must(t, &logits, "logits", "--ids", "9,10,11")
+	no := 12
+	for _, c := range []struct {
+		score *manifest.LogitScore
+		want  float64
+	}{
+		{&manifest.LogitScore{True: 9}, logits.Logits[0][9]},
+		{&manifest.LogitScore{True: 9, False: &no}, logits.Logits[0][9] - logits.Logits[0][12]},
+	} {
+		var out struct{ Outputs []struct{ Scores, Logits []float64 } }
+		newBinary(t, func(m *manifest.Manifest) { m.Score = c.score }).must(t, &out, "classify", "--ids", "9,10,11", "--json")
+		got := out.Outputs[0]
+		if len(got.Logits) != 1 || math.Abs(got.Logits[0]-c.want) > 1e-5 || math.Abs(got.Scores[0]-1/(1+math.Exp(-c.want))) > 1e-5 {
+			t.Errorf("%+v: %+v, want the logit %g", c.score, got, c.want)
+		}
+	}
+}

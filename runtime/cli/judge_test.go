@@ -59,7 +59,7 @@ func TestSettle(t *testing.T) {
 		{&manifest.Embedding{Pooling: "mean", Missing: "Dense"}, "mean", "mean", false, false},
 	} {
 		cmd := embedCmd{Pooling: c.pooling}
-		err := cmd.resolve(&model{manifest: &manifest.Manifest{Embedding: c.files}})
+		_, err := cmd.resolve(&model{manifest: &manifest.Manifest{Embedding: c.files}})
 		if (err != nil) != c.fails || err == nil && (cmd.Pooling != c.want || cmd.Normalize != c.normalize) {
 			t.Errorf("%+v: %q, %t, %v", c, cmd.Pooling, cmd.Normalize, err)
 		}

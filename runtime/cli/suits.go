@@ -95,7 +95,7 @@ func (*fillCmd) suits(m *model) error {
 }
 
 func (*classifyCmd) suits(m *model) error {
-	if err := m.mustGive("classify", "classes"); err != nil {
+	if err := m.mustGive("classify", m.judged()); err != nil {
 		return err
 	}
 	if m.manifest.LabelsTokens {

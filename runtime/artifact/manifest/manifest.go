@@ -51,6 +51,7 @@ type Manifest struct {
 	LabelsTokens bool           `json:"labels_tokens,omitempty"` // each token is classified, not the text
 	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: how to interpret the class logits
 	Embedding    *Embedding     `json:"embedding,omitempty"`     // from the files of sentence-transformers, if any
+	Score        *LogitScore    `json:"score,omitempty"`         // how a decoder's logits score a text; nil: by its classifier
 
 	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no draft heads
 	Engine Engine            `json:"engine,omitzero"`  // run-time defaults of the model spec
@@ -66,6 +67,17 @@ type Embedding struct {
 	MaxTokens int    `json:"max_tokens,omitempty"` // longer texts are truncated; 0: to the model's context
 	Lower     bool   `json:"lower,omitempty"`      // convert texts to lower case first
 	Missing   string `json:"missing,omitempty"`    // a module that iflowc does not support
+	Dense     bool   `json:"dense,omitempty"`      // the output "embedding" of the graph is pooled, not "hidden"
+
+	Prompts map[string]string `json:"prompts,omitempty"` // text in front of the user's, by the name of its use
+	Prompt  string            `json:"prompt,omitempty"`  // name of the prompt of texts without a name; "": none
+}
+
+// A LogitScore scores a text by the logit of a token that would follow it, minus that of
+// another (module LogitScore of sentence-transformers).
+type LogitScore struct {
+	True  int  `json:"true"`            // token id
+	False *int `json:"false,omitempty"` // token id; nil: the score is the logit of True
 }
 
 // MaxOutputs is the maximum number of output arrays of a step, including those of an

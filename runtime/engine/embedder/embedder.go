@@ -17,6 +17,7 @@ import (
 // An Embedder computes embeddings as the model's files declare (pooling), scaled to
 // length 1. The scheduler batches its texts with other jobs.
 type Embedder struct {
+	m       *manifest.Manifest
 	encode  func(text string) ([]int32, error)
 	s       *scheduler.Scheduler
 	vocab   int
@@ -34,12 +35,8 @@ func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *e
 	if err != nil || m.Network == "encoder_decoder" {
 		return nil
 	}
-	e := &Embedder{encode: encode, s: s, vocab: m.Vocab, context: eng.Options().Context, pooling: how}
-	name := "hidden"
-	if how == "pooler" {
-		name = "pooled"
-	}
-	if e.output = eng.Output(name); e.output < 0 {
+	e := &Embedder{m: m, encode: encode, s: s, vocab: m.Vocab, context: eng.Options().Context, pooling: how}
+	if e.output = eng.Output(pooling.Output(m, how)); e.output < 0 {
 		return nil
 	}
 	e.outRows = eng.Graph().Outputs[e.output].Rows == "out_rows"
@@ -52,12 +49,15 @@ func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *e
 	return e
 }
 
-// Tokens returns the tokens of a text, or ids if they are not nil. It checks them
-// against the vocabulary and the context.
-func (e *Embedder) Tokens(text string, ids []int32) ([]int32, error) {
+// Tokens returns the tokens of a text behind a prompt of the model, or ids if they are not
+// nil. It checks them against the vocabulary and the context.
+func (e *Embedder) Tokens(prompt, text string, ids []int32) ([]int32, error) {
+	before, err := pooling.Prompt(e.m, prompt)
+	if err != nil {
+		return nil, err
+	}
 	if ids == nil {
-		var err error
-		if ids, err = e.encode(text); err != nil {
+		if ids, err = e.encode(before + text); err != nil {
 			return nil, err
 		}
 	}

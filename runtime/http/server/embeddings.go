@@ -16,8 +16,9 @@ import (
 
 // An Embedder computes embeddings.
 type Embedder interface {
-	// Tokens returns the tokens of a text, or ids if they are not nil.
-	Tokens(text string, ids []int32) ([]int32, error)
+	// Tokens returns the tokens of a text behind the prompt of that name, or ids if they
+	// are not nil.
+	Tokens(prompt, text string, ids []int32) ([]int32, error)
 	// Embed returns the embedding of tokens.
 	Embed(ctx context.Context, j scheduler.Job, tokens []int32) ([]float32, error)
 }
@@ -31,6 +32,7 @@ type embeddingRequest struct {
 	Model      string  `json:"model"`           // name of the served model; may be left out
 	Input      prompts `json:"input"`           // a text, an array of texts, token ids, or an array of arrays of token ids
 	Encoding   string  `json:"encoding_format"` // "float" (default) or "base64"
+	Prompt     string  `json:"prompt_name"`     // use of the texts, such as query or document; its prompt of the model's files is put in front of them
 	Dimensions *int    `json:"dimensions"`      // length of the vectors; default: the model's
 }
 
@@ -62,7 +64,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
 		return invalid("encoding_format", "encoding_format: expected float or base64")
 	}
-	tokens, total, err := s.embeddingTokens(r, req.Input)
+	tokens, total, err := s.embeddingTokens(r, req.Prompt, req.Input)
 	if err != nil {
 		return err
 	}
@@ -97,11 +99,11 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 }
 
 // embeddingTokens returns the tokens of every input and their total number.
-func (s *Server) embeddingTokens(r *http.Request, input prompts) (all [][]int32, total int, err error) {
+func (s *Server) embeddingTokens(r *http.Request, prompt string, input prompts) (all [][]int32, total int, err error) {
 	for i, p := range input {
 		var ids []int32
 		if err := s.tokenizing(r, "input", len(p.text), func(tokenizer.Limit) (err error) {
-			if ids, err = s.cfg.Embedder.Tokens(p.text, p.ids); err != nil {
+			if ids, err = s.cfg.Embedder.Tokens(prompt, p.text, p.ids); err != nil {
 				return fmt.Errorf("input %d: %w", i, err)
 			}
 			return nil

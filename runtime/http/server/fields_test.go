@@ -83,11 +83,14 @@ func TestTinyTemperature(t *testing.T) {
 // lengths embeds a text as its length.
 type lengths struct{}
 
-func (lengths) Tokens(text string, ids []int32) ([]int32, error) {
+func (lengths) Tokens(prompt, text string, ids []int32) ([]int32, error) {
 	if ids != nil {
 		return ids, nil
 	}
-	return make([]int32, len(text)), nil
+	if prompt != "" && prompt != "query" {
+		return nil, fmt.Errorf("no prompt %q", prompt)
+	}
+	return make([]int32, len(prompt+text)), nil
 }
 
 func (lengths) Embed(_ context.Context, _ scheduler.Job, tokens []int32) ([]float32, error) {

@@ -135,7 +135,7 @@ var overBounds = map[string]string{
 	"tool_choice": `"tool_choice":` + text(1100), "functions": `"functions":[{"name":"f"}]`, "parallel_tool_calls": `"parallel_tool_calls":1`, "chat_template_kwargs": `"chat_template_kwargs":{"a":` + text(17_000) + `}`,
 	"reasoning_effort": `"reasoning_effort":` + text(65), "documents": `"documents":` + list(4097, "{}"), "continue_final_message": `"continue_final_message":1`, "add_generation_prompt": `"add_generation_prompt":1`,
 	"prompt": `"prompt":` + list(257, `"a"`), "suffix": `"suffix":"a"`, "echo": `"echo":1`, "best_of": `"best_of":3`,
-	"input": `"input":` + list(2049, `"a"`), "encoding_format": `"encoding_format":"x"`, "dimensions": `"dimensions":0`,
+	"input": `"input":` + list(2049, `"a"`), "encoding_format": `"encoding_format":"x"`, "dimensions": `"dimensions":0`, "prompt_name": `"prompt_name":"other"`,
 	"content": `"content":` + text(262145), "tokenize prompt": `"content":null,"prompt":` + text(262145), "add_special": `"add_special":7`, "with_pieces": `"with_pieces":7`, "tokens": `"tokens":[61]`, "ids": `"ids":[61]`, "skip_special": `"skip_special":7`,
 	"translate text": `"text":` + list(257, `"a"`), "text": `"text":7`, "encoder_ids": `"encoder_ids":[[61]]`, "src": `"src":` + text(65), "tgt": `"tgt":` + text(65), "beams": `"beams":5`, "best": `"best":5`, "forced_bos": `"forced_bos":61`,
 	"header": `"header":7`, "header.fn": `"header":{"fn":"x"}`, "system_prompt": `"system_prompt":7`, "res_prefix": `"res_prefix":7`, "encoder_input_template": `"encoder_input_template":"a"`,

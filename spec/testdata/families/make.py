@@ -256,6 +256,7 @@ def save(name, model, expected, folder=HERE):
     with open(path, "w") as f:
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")
+    newer_encoders.write_dense(name, out)
     with open(os.path.join(out, "expected.json"), "w") as f:
         json.dump(expected, f)
         f.write("\n")
@@ -314,7 +315,7 @@ def run(name, attention=None):
         if name in table:
             cls, config_cls, params, *rest = table[name]
             model = build(cls, config_cls, params, attention)
-            return model, {"attention": model.config._attn_implementation, **outputs(model, *rest)}
+            return model, {"attention": model.config._attn_implementation, **outputs(model, *rest), **newer_encoders.embedding(name, model)}
     raise SystemExit(f"{name}: no such model; there are {', '.join(NAMES)}")
 
 

@@ -1,9 +1,11 @@
 """Encoders of the last years for make.py, in the same form as its tables. They need transformers 5.24; those that it does
 not have are in tools/gen/reference/remote_encoders.py, and run in float64."""
 
+import json
 import pathlib
 import sys
 
+import safetensors.torch
 import torch
 import transformers as tf
 
@@ -32,6 +34,68 @@ MODELS = {
 }
 
 
+MODELS |= {
+    "embeddinggemma": ("Gemma3TextModel", "Gemma3TextConfig", enc(num_key_value_heads=1, head_dim=12, sliding_window=6, query_pre_attn_scalar=10, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention"]), {}),
+    "sentence_bert": ("BertModel", "BertConfig", enc(type_vocab_size=1), dict(pooled="pooler_output")),
+    "sentence_qwen3": ("Qwen3Model", "Qwen3Config", enc(num_key_value_heads=1, head_dim=12, tie_word_embeddings=True), {}),
+    "classifier_qwen3": ("Qwen3ForSequenceClassification", "Qwen3Config", enc(num_key_value_heads=1, head_dim=12, num_labels=3), dict(classes="logits")),
+}
+
+# What sentence-transformers runs behind a model: its pooling and its Dense modules (outputs, bias, activation).
+SENTENCE = {
+    "embeddinggemma": ("mean_tokens", [(24, False, "linear.Identity"), (16, False, "linear.Identity")]),
+    "sentence_bert": ("cls_token", [(12, True, "activation.Tanh")]),
+    "sentence_qwen3": ("lasttoken", [(20, True, "activation.Tanh"), (10, False, "linear.Identity")]),
+}
+
+
+def dense(name, width):
+    """The matrices and biases of the Dense modules."""
+    for i, (out, bias, act) in enumerate(SENTENCE[name][1]):
+        g = torch.Generator().manual_seed(i)
+        yield i + 2, act, {"linear.weight": (torch.randn(out, width, generator=g) * 1.5 / width**0.5).half(), **({"linear.bias": (torch.randn(out, generator=g) * 0.3).half()} if bias else {})}
+        width = out
+
+
+def write_dense(name, out):
+    """The files of sentence-transformers, if the model has any."""
+    if name not in SENTENCE:
+        return
+    out, pooling = pathlib.Path(out), SENTENCE[name][0]
+    width = json.loads((out / "config.json").read_text())["hidden_size"]
+
+    def put(path, value):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(value, indent=1) + "\n")
+
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    put(out / "1_Pooling/config.json", {"word_embedding_dimension": width, "pooling_mode_" + pooling: True})
+    for i, act, tensors in dense(name, width):
+        modules.append((f"{i}_Dense", "Dense"))
+        m = tensors["linear.weight"]
+        put(out / f"{i}_Dense/config.json", {"in_features": m.shape[1], "out_features": m.shape[0], "bias": len(tensors) > 1, "activation_function": "torch.nn.modules." + act})
+        safetensors.torch.save_file(tensors, out / f"{i}_Dense/model.safetensors")
+    modules.append((f"{len(modules)}_Normalize", "Normalize"))
+    put(out / "modules.json", [{"idx": i, "name": str(i), "path": path, "type": "sentence_transformers.models." + kind} for i, (path, kind) in enumerate(modules)])
+
+
+@torch.no_grad()
+def embedding(name, model):
+    """What the pooling and the Dense modules make of a text, without the length of 1."""
+    if name not in SENTENCE:
+        return {}
+    x = model(tokens()).last_hidden_state[0]
+    x = {"mean_tokens": x.mean(0), "cls_token": x[0], "lasttoken": x[-1]}[SENTENCE[name][0]]
+    for _, act, tensors in dense(name, len(x)):
+        x = tensors["linear.weight"].float() @ x + (tensors["linear.bias"].float() if len(tensors) > 1 else 0)
+        x = x.tanh() if act.endswith("Tanh") else x
+    return {"embedding": rows([x])}
+
+
+def tokens():
+    return torch.tensor([[(7 * i * i + 3 * i + 5) % (VOCAB - 5) + 5 for i in range(LENGTH)]])
+
+
 def published(name):
     """A class of transformers, or of remote_encoders."""
     return getattr(tf, name, None) or getattr(remote_encoders, name)
@@ -42,12 +106,15 @@ def outputs(model, results):
     """The last hidden states and the heads' results."""
     remote = not hasattr(tf, type(model).__name__)
     model = model.double() if remote else model
-    ids = torch.tensor([[(7 * i * i + 3 * i + 5) % (VOCAB - 5) + 5 for i in range(LENGTH)]])
+    decoder = hasattr(model, "score") or type(model).__name__ == "Qwen3Model"
+    ids = tokens()
     kw = {}
     if (getattr(model.config, "type_vocab_size", 0) or 0) > 1:
         kw["token_type_ids"] = torch.tensor([[int(i > 9) for i in range(LENGTH)]])
     base = getattr(model, model.base_model_prefix, model)
-    expected = {"ids": ids[0].tolist(), "wanted": [0], "hidden": rows(base(ids, **kw)[0][0, -2:])}
+    expected = {"ids": ids[0].tolist(), "wanted": [0]}
+    if not decoder:
+        expected["hidden"] = rows(base(ids, **kw)[0][0, -2:])
     if kw:
         expected["types"] = kw["token_type_ids"][0].tolist()
     out = model(ids, **kw)

@@ -107,10 +107,10 @@ func (m *interpreted) greedy(ids []int, n int) ([]int, error) {
 func (m *interpreted) encode(output string, ids, types, rows []int) ([][]float64, error) {
 	s := &interp.Step{IDs: ids, Types: types, OutRows: rows}
 	g := m.mod.Graph("encode")
-	if g == nil {
-		return nil, errors.New("the model has no graph encode")
+	if g == nil { // a decoder, whose last token has read the text
+		g, s.OutRows = m.mod.Graph("decode"), []int{len(ids) - 1}
 	}
-	out, err := interp.Run(m.mod, "encode", s, m.values, interp.NewStates())
+	out, err := interp.Run(m.mod, g.Name, s, m.values, interp.NewStates())
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (m *interpreted) encode(output string, ids, types, rows []int) ([][]float64
 			return [][]float64{out[i].F}, nil
 		}
 	}
-	return nil, fmt.Errorf("the graph encode yields no %s", output)
+	return nil, fmt.Errorf("the graph %s yields no %s", g.Name, output)
 }
 
 // compiled runs a per-model binary.

@@ -7,6 +7,7 @@ from record import Record
 
 NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
 LINEAR = dict(rope_type="linear", factor=4.0, rope_theta=500.0)
+FULL, SLIDE = "full_attention", "sliding_attention"
 LENGTH, MASKED = 40, (3, 17, 38)
 
 
@@ -17,6 +18,8 @@ def add(family, llm):
             family(name, model, config, {**params, "_encoder": True}, **kw)
 
         rotary_families(encoder)
+        bidirectional_families(encoder, llm)
+        classifier_families(encoder, llm)
         remote_families(encoder)
 
 
@@ -46,6 +49,20 @@ def rotary_families(family):
     family("eurobert", "EuroBertForSequenceClassification", "EuroBertConfig", dict(euro, mask_token_id=4, num_labels=3), bos=dict(classifier_pooling="bos"), mean=dict(classifier_pooling="mean"))
 
 
+def bidirectional_families(family, llm):
+    """Decoders without causal attention: EmbeddingGemma."""
+    gemma = llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20, use_bidirectional_attention=True, layer_types=[SLIDE, FULL, SLIDE, FULL])
+    family("embeddinggemma", "Gemma3TextModel", "Gemma3TextConfig", gemma, plain={}, odd=dict(sliding_window=11), wide=dict(sliding_window=64), all_full=dict(layer_types=[FULL] * 4), types=dict(layer_types=None, num_hidden_layers=7), mha=dict(num_key_value_heads=4), eps=dict(rms_norm_eps=1e-2), act=dict(hidden_activation="gelu"),
+           published=dict(layer_types=None, num_hidden_layers=7, _edit=dict(rope_parameters=None, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=None, attention_bias=False, final_logit_softcapping=None, attn_logit_softcapping=None, _sliding_window_pattern=6)))
+
+
+def classifier_families(family, llm):
+    """Decoders that classify a text by its last token, as rerankers do."""
+    for name, prefix in dict(llama="Llama", qwen2="Qwen2", qwen3="Qwen3", mistral="Mistral", gemma2="Gemma2", phi3="Phi3").items():
+        family("classifier_" + name, prefix + "ForSequenceClassification", prefix + "Config", llm(), labels=dict(num_labels=3), score=dict(num_labels=1, tie_word_embeddings=True))
+    family("classifier_gpt2", "GPT2ForSequenceClassification", "GPT2Config", dict(n_embd=48, n_layer=2, n_head=4, n_positions=128), labels=dict(num_labels=3))
+
+
 def remote_families(family):
     base = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=3, num_attention_heads=4)
     both = dict(geglu={}, reglu=dict(feed_forward_type="reglu"), act=dict(hidden_act="gelu_new"), heads=dict(num_attention_heads=6), eps=dict(layer_norm_eps=1e-2))
@@ -69,7 +86,8 @@ def record(v, model, seed, fmt, dtype):
         inputs["token_type_ids"] = types[None]
         rec.doc["inputs"]["prompt"]["token_type_ids"] = types.tolist()
     base = getattr(model, model.base_model_prefix, model) if hasattr(model, "base_model_prefix") else model
-    rec.array("prompt.last_hidden", base(**inputs)[0][0])
+    if not v.family.startswith("classifier_"):
+        rec.array("prompt.last_hidden", base(**inputs)[0][0])
     out = model(**inputs)
     if getattr(out, "pooler_output", None) is not None:
         rec.array("prompt.pooled", out.pooler_output)
