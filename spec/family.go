@@ -43,6 +43,7 @@ type familyWhen struct {
 	Only    only           `yaml:"only"`
 	Hyper   yaml.Node      `yaml:"hyper"`
 	Network yaml.Node      `yaml:"network_structure"`
+	Ignore  []string       `yaml:"ignore_tensors"`
 }
 
 // only lists parameters of config.json that change the computation in
@@ -135,6 +136,7 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 		}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, stated) {
+				*ignore = append(*ignore, w.Ignore...)
 				if err := g.network(&w.Network, config, n); err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 // positions, token types and norm.
 func (l *lowerer) embedding() string {
 	x := l.t.op("x0", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
+	x = l.maskDropout(x)
 	late := l.projectsLate()
 	if !late {
 		x = l.projected(x)

@@ -143,6 +143,8 @@ type Network struct {
 	ClassPooling     string   `yaml:"classifier_pooling" words:"first|mean|late"`                            // input of the classifier: the first token's state, or the mean over the tokens; late: the pooler's output of every token, averaged (EuroBERT)
 	EmbeddingPooling string   `yaml:"embedding_pooling" words:"first|last|mean"`                             // with embedding_dense: pooling of a text's hidden states
 	EmbeddingDense   []string `yaml:"embedding_dense" words:"identity|tanh|relu|gelu|gelu_erf|silu|sigmoid"` // activations of the dense layers that compute a text's embedding from the pooled states (sentence-transformers)
+	MaskDropout      float64  `yaml:"mask_dropout"`                                                          // fraction of tokens that training masked, by zero embeddings; embeddings are scaled by the fraction that a text masks (ESM); 0: none
+	MaskTokenID      int      `yaml:"mask_token_id"`                                                         // with mask_dropout: the mask token
 	BareMaskedHead   bool     `yaml:"bare_masked_head"`                                                      // the masked-LM head is the embedding table alone, without tensors of its own
 	SharedEmbeddings bool     `yaml:"shared_embeddings"`                                                     // encoder and decoder use one embedding table
 
@@ -193,7 +195,7 @@ func newNetwork() Network {
 		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
 		PerLayer:       PerLayerEmbeddings{EmbedScale: 1, ProjectionScale: 1, Scale: 1},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
-		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
+		RelMaxDistance: 128, MaskTokenID: -1, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
 }
 

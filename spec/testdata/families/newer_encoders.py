@@ -36,6 +36,8 @@ MODELS = {
 
 MODELS |= {
     "embeddinggemma": ("Gemma3TextModel", "Gemma3TextConfig", enc(num_key_value_heads=1, head_dim=12, sliding_window=6, query_pre_attn_scalar=10, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention"]), {}),
+    "esm": ("EsmForMaskedLM", "EsmConfig", enc(position_embedding_type="rotary", token_dropout=True, mask_token_id=4, pad_token_id=1), LOGITS),
+    "esm_absolute": ("EsmForMaskedLM", "EsmConfig", enc(emb_layer_norm_before=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "sentence_bert": ("BertModel", "BertConfig", enc(type_vocab_size=1), dict(pooled="pooler_output")),
     "sentence_qwen3": ("Qwen3Model", "Qwen3Config", enc(num_key_value_heads=1, head_dim=12, tie_word_embeddings=True), {}),
     "classifier_qwen3": ("Qwen3ForSequenceClassification", "Qwen3Config", enc(num_key_value_heads=1, head_dim=12, num_labels=3), dict(classes="logits")),
@@ -108,6 +110,8 @@ def outputs(model, results):
     model = model.double() if remote else model
     decoder = hasattr(model, "score") or type(model).__name__ == "Qwen3Model"
     ids = tokens()
+    if getattr(model.config, "token_dropout", False):
+        ids[0, [3, 11]] = model.config.mask_token_id
     kw = {}
     if (getattr(model.config, "type_vocab_size", 0) or 0) > 1:
         kw["token_type_ids"] = torch.tensor([[int(i > 9) for i in range(LENGTH)]])

@@ -20,6 +20,7 @@ def add(family, llm):
         rotary_families(encoder)
         bidirectional_families(encoder, llm)
         classifier_families(encoder, llm)
+        esm_families(encoder)
         remote_families(encoder)
 
 
@@ -56,6 +57,21 @@ def bidirectional_families(family, llm):
            published=dict(layer_types=None, num_hidden_layers=7, _edit=dict(rope_parameters=None, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=None, attention_bias=False, final_logit_softcapping=None, attn_logit_softcapping=None, _sliding_window_pattern=6)))
 
 
+def esm_families(family):
+    esm = enc(mask_token_id=4, pad_token_id=1, vocab_size=33)
+    heads(family, "esm", "Esm", "EsmConfig", esm, plain=dict(position_embedding_type="rotary"), drop=dict(position_embedding_type="rotary", token_dropout=True), last=dict(position_embedding_type="rotary", token_dropout=True, mask_token_id=32), absolute={}, before=dict(emb_layer_norm_before=True), drop_absolute=dict(token_dropout=True, emb_layer_norm_before=True),
+          theta=dict(position_embedding_type="rotary", rope_theta=100.0), eps=dict(layer_norm_eps=1e-2), untied=dict(tie_word_embeddings=False), left_over=dict(position_embedding_type="rotary", _after=left_over))
+    family("esm", "EsmModel", "EsmConfig", esm, drop_model=dict(position_embedding_type="rotary", token_dropout=True))
+
+
+def left_over(out):
+    """Adds the table of positions that published files of ESM-2 have and do not use."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(out / "model.safetensors")
+    save_file({**tensors, "esm.embeddings.position_embeddings.weight": torch.ones(128, 48)}, out / "model.safetensors", metadata={"format": "pt"})
+
+
 def classifier_families(family, llm):
     """Decoders that classify a text by its last token, as rerankers do."""
     for name, prefix in dict(llama="Llama", qwen2="Qwen2", qwen3="Qwen3", mistral="Mistral", gemma2="Gemma2", phi3="Phi3").items():
@@ -79,6 +95,8 @@ def record(v, model, seed, fmt, dtype):
     state = torch.Generator().manual_seed(seed)
     top = v.params.get("vocab_size", 96)
     ids = torch.randint(5, top, (v.prompt or LENGTH,), generator=state)
+    if v.params.get("token_dropout"):
+        ids[torch.tensor(MASKED)] = v.params["mask_token_id"]
     inputs = {"input_ids": ids[None]}
     rec.doc["inputs"]["prompt"] = {"ids": ids.tolist()}
     if (v.params.get("type_vocab_size", getattr(model.config, "type_vocab_size", 0)) or 0) > 1:
