@@ -117,11 +117,11 @@ func wordValues() []moduleValue {
 
 // activeKeys maps keys to conditions under which their values affect the results.
 var activeKeys = map[string]func(m *Model) bool{
-	"qk_norm":            withQKNorm,
+	"qk_norm":            func(m *Model) bool { return withQKNorm(m) || m.Net.QKNorm == "rope_layers" },
 	"qk_norm_function":   withQKNorm,
 	"qk_norm_position":   withQKNorm,
 	"rope_pattern":       func(m *Model) bool { return m.Net.PositionEmbedding == "rope" },
-	"attention_pattern":  func(m *Model) bool { return m.Net.SlidingWindow > 0 },
+	"attention_pattern":  func(m *Model) bool { return m.Net.SlidingWindow > 0 || m.Net.AttentionChunk > 0 },
 	"moe_score":          withExperts,
 	"moe_group_score":    func(m *Model) bool { return withExperts(m) && m.Net.MoEGroups > 1 },
 	"moe_activation":     withExperts,

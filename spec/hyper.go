@@ -243,6 +243,21 @@ func (s *Spec) checkConsistency() error {
 	return cmp.Or(s.checkIndexer(), s.checkMixers())
 }
 
+// checkChunks checks the keys of attention in chunks and of its temperature.
+func (s *Spec) checkChunks() error {
+	n := &s.Network
+	key, chunked := "attention_chunk", contains(n.AttentionPattern, "chunked")
+	switch {
+	case n.AttentionChunk < 0 || n.AttentionChunk == 0 && chunked:
+		return errAt(s.Pos("network_structure."+key), "network_structure.%s: have %d, want the positions of a chunk", key, n.AttentionChunk)
+	case n.encodes() && chunked:
+		return errAt(s.Pos("network_structure.attention_pattern"), "network_structure.attention_pattern: an encoder has no chunked layers")
+	case n.TemperatureFloor < 0:
+		return errAt(s.Pos("network_structure.temperature_floor"), "network_structure.temperature_floor: have %d, want 0 (none) or more", n.TemperatureFloor)
+	}
+	return nil
+}
+
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {

@@ -105,6 +105,7 @@ type lowerer struct {
 	kv                  string // KV cache of self-attention
 	embedded            string // token embeddings
 	perLayerInput       string // embeddings of all layers
+	temperature         string // factor on queries by position
 	values, firstValues string // values of the layer being written, and of the first layer
 	selected            string // rows that the last layer with an indexer chose
 	at                  int    // first layer of the run being written
@@ -147,6 +148,9 @@ func (l *lowerer) decode() {
 	l.ropeTables()
 	l.embedded = l.embedding()
 	l.perLayerInputs()
+	if n := l.Net; n.TemperatureFloor > 0 {
+		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, attrs{}.int("floor", n.TemperatureFloor).num("by", n.TemperatureScale))
+	}
 	x := l.layers("xn", l.embedded)
 	results := map[string]string{}
 	if l.Draft != nil {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -22,7 +23,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 		k = l.scaled("k", k, l.Net.KeyScale)
 	}
 	norm := func(position string) {
-		if l.Net.QKNormPosition != position {
+		if l.Net.QKNormPosition != position || l.Net.QKNorm == "rope_layers" && run.rope == ropeNone {
 			return
 		}
 		if q = l.qkNorm(q, "q", h.Heads); k != "" {
@@ -39,6 +40,9 @@ func (l *lowerer) attention(x string, run layerRun) string {
 		k = l.rope("kr", k, run.rope, h.KVHeads)
 	}
 	norm("after_rope")
+	if l.temperature != "" && run.rope == ropeNone {
+		q = l.t.op("q", "mul", []string{q, l.temperature}, nil)
+	}
 	return l.attend([3]string{q, k, v}, gate, run)
 }
 
@@ -84,11 +88,20 @@ func (l *lowerer) attentionAttrs(run layerRun) attrs {
 	if run.scale != 0 {
 		a = a.num("scale", run.scale)
 	}
-	switch {
-	case run.mixedWindows():
-		a = a.ints("window", run.windows)
-	case run.windows[0] > 0:
-		a = a.int("window", run.windows[0])
+	for _, span := range []struct {
+		name string
+		sign int
+	}{{"window", 1}, {"chunk", -1}} {
+		var list []int
+		for _, w := range run.windows {
+			list = append(list, max(0, w*span.sign))
+		}
+		switch {
+		case run.mixedWindows() && slices.Max(list) > 0:
+			a = a.ints(span.name, list)
+		case list[0] > 0:
+			a = a.int(span.name, list[0])
+		}
 	}
 	if n.AttnSoftcap > 0 {
 		a = a.num("softcap", n.AttnSoftcap)
@@ -196,7 +209,7 @@ func (l *lowerer) qkNorm(x, which string, heads int) string {
 		function = n.NormalizationFunction
 	}
 	name, hint := which+"_norm", which+"n"
-	if function == "l2" {
+	if function == "l2" || n.QKNorm == "rope_layers" {
 		return l.normOp(hint, function, x, "", "", 0, heads)
 	}
 	if l.has(strings.Replace(std, which+"_norm", which+"_norm.0", 1) + ".weight") {

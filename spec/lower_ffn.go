@@ -29,7 +29,7 @@ func (l *lowerer) ffn(x string) string {
 	case l.has(ff + "w3.weight"):
 		gate := l.linear("gate", "w_gate", ff+"w1", x, nil)
 		up := l.linear("up", "w_up", ff+"w3", x, nil)
-		gate = l.bias("gate", "w_gate_bias", ff+"w1", gate, nil)
+		gate = l.sparseGate(l.bias("gate", "w_gate_bias", ff+"w1", gate, nil))
 		up = l.bias("up", "w_up_bias", ff+"w3", up, nil)
 		h = l.gated(gate, up)
 	default:

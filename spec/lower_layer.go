@@ -51,15 +51,16 @@ func (l *lowerer) attnScale(layer int) float64 {
 
 // layers writes one repeat per run; hint is the name of the results.
 func (l *lowerer) layers(hint, x string) string {
+	xs := l.openStreams(x)
 	for _, run := range l.runs() {
 		l.at, l.layersOfRun, l.Hyper = run.lo, run.hi-run.lo, l.sizesAt(l.s, run.lo)
 		if l.Draft != nil && slices.Contains(l.Draft.Taps, run.lo) {
-			l.tapped = append(l.tapped, x)
+			l.tapped = append(l.tapped, xs[0])
 		}
-		x = l.repeat(hint, x, run, func(x string) string { return l.layer(x, run) })
+		xs = l.repeat(hint, xs, run, func(xs []string) []string { return l.streamLayer(xs, run) })
 	}
 	l.at, l.Hyper = 0, l.s.hyper
-	return x
+	return l.closeStreams(xs)
 }
 
 // layer writes a token mixer and an FFN with their norms and residual additions.
@@ -94,6 +95,7 @@ func (l *lowerer) layer(x string, run layerRun) string {
 		residual = h
 	}
 	x1 := l.t.op("x1", "add", []string{l.scaled("res", residual, l.mixResidual(run)), a}, nil)
+	x1 = l.laurel(h, x1)
 	in := x1
 	if post, ok := l.postNorm("p", "attn_post_norm", l.s.in("self_attn.post_norm"), x1); ok {
 		in = post

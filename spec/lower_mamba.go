@@ -65,6 +65,10 @@ func ssdMixer() *mixer {
 			add("win.weight", 2*width+2*n.Groups*n.StateSize+n.Heads, s.hyper.Hidden)
 			add("wo.weight", s.hyper.Hidden, width)
 			add("dt.bias", n.Heads)
+			add("a_log.weight", n.Heads)
+			add("d.weight", n.Heads)
+			add("norm.weight", width)
+			add("conv.bias", width+2*n.Groups*n.StateSize)
 		},
 		check: func(n *Network) error {
 			f := n.SSD

@@ -130,14 +130,14 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 	for _, std := range kernels {
 		s := l.tensors[layerName(std+".weight", l.at)].Shape
 		if len(s) < 2 || taps > 0 && s[len(s)-1] != taps {
-			l.fail("tensor %s.weight: shape %v, want [columns, 1, taps] with as many taps as the other kernels have", std, s)
+			l.fail("tensor %q: shape %v, want [columns, 1, taps] with as many taps as the other kernels have", l.tensors[layerName(std+".weight", l.at)].File, s)
 			return x
 		}
 		taps = s[len(s)-1]
 		cols += l.tensors[layerName(std+".weight", l.at)].elements() / taps
 	}
 	if taps == 1 {
-		l.fail("tensor %s.weight: a convolution with one tap is a factor for each column; want two taps or more", kernels[0])
+		l.fail("tensor %q: a convolution with one tap is a factor for each column; want two taps or more", l.tensors[layerName(kernels[0]+".weight", l.at)].File)
 		return x
 	}
 	name := strings.TrimSuffix(word, "_conv") + "_conv"

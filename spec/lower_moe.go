@@ -122,6 +122,9 @@ func (l *lowerer) routed(x, r string) string {
 			l.fail("the experts of layer %d have different tensors or biases; want the same for gate, up and down", l.at)
 		}
 	}
+	if l.Net.MoEScaledInput {
+		a = a.flag("scale_input")
+	}
 	return l.t.op("f", "experts", args, a)
 }
 

@@ -37,7 +37,7 @@ func (l *lowerer) paddedTable(std string) *cut {
 // layerEnd writes what follows the residual addition of a layer's last part: the addition
 // of the layer's own embedding, through a gate, and a factor.
 func (l *lowerer) layerEnd(x string) string {
-	if l.perLayerInput != "" && l.s.std == "dec" {
+	if l.perLayerInput != "" && l.s.std == "dec" && l.Net.AltUp.Streams < 2 {
 		x = l.t.op("x3", "add", []string{x, l.perLayerOutput(x)}, nil)
 	}
 	if std := l.s.in("out_scale.weight"); l.has(std) {

@@ -2,8 +2,8 @@ package spec
 
 import (
 	"cmp"
-	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -139,31 +139,36 @@ func (l *lowerer) uneven(name string) bool {
 	return false
 }
 
-// repeat writes the region of a run of layers; body returns the value of its last layer.
-func (l *lowerer) repeat(hint, x string, run layerRun, body func(x string) string) string {
-	result, carry := l.t.fresh(hint), l.t.fresh("x")
-	names, inits, keeps, shares := result, fmt.Sprintf("%s = %s", carry, x), l.keepsValues(run), l.sharesSelection(run)
+// repeat writes the region of a run of layers on residual streams; body returns the
+// values of its last layer.
+func (l *lowerer) repeat(hint string, xs []string, run layerRun, body func(xs []string) []string) []string {
+	var results, carries, inits []string
+	for _, x := range xs {
+		results, carries = append(results, l.t.fresh(hint)), append(carries, l.t.fresh("x"))
+		inits = append(inits, carries[len(carries)-1]+" = "+x)
+	}
+	names, keeps, shares := slices.Clone(results), l.keepsValues(run), l.sharesSelection(run)
 	if keeps {
 		l.firstValues = l.t.fresh("vfirst")
-		names, inits = names+", "+l.firstValues, inits+fmt.Sprintf(", %s = %s", l.t.fresh("v0"), x)
+		names, inits = append(names, l.firstValues), append(inits, l.t.fresh("v0")+" = "+xs[0])
 	}
 	chosen := ""
 	if shares {
-		none := l.t.op("none", "fill", []string{x}, attrs{}.int("cols", l.Net.Indexer.TopK))
+		none := l.t.op("none", "fill", []string{xs[0]}, attrs{}.int("cols", l.Net.Indexer.TopK))
 		chosen = l.t.fresh("chosen")
-		names, inits = names+", "+chosen, inits+fmt.Sprintf(", %s = %s", l.t.fresh("before"), none)
+		names, inits = append(names, chosen), append(inits, l.t.fresh("before")+" = "+none)
 	}
-	l.t.line("%s = repeat %d..%d (%s) {", names, run.lo, run.hi, inits)
+	l.t.line("%s = repeat %d..%d (%s) {", strings.Join(names, ", "), run.lo, run.hi, strings.Join(inits, ", "))
 	l.t.indent++
-	y := body(carry)
+	ys := body(carries)
 	if keeps {
-		y += ", " + l.values
+		ys = append(ys, l.values)
 	}
 	if shares {
-		y, l.selected = y+", "+l.selected, chosen
+		ys, l.selected = append(ys, l.selected), chosen
 	}
-	l.t.line("yield %s", y)
+	l.t.line("yield %s", strings.Join(ys, ", "))
 	l.t.indent--
 	l.t.line("}")
-	return result
+	return results
 }

@@ -192,7 +192,14 @@ func (m *Model) mixerShapes(s *stack, out map[string]shape) {
 			continue
 		}
 		mx.shapes(m, s, func(name string, dims ...int) {
-			out[s.in(mx.prefix+"."+name)] = shape{dims: dims, why: fmt.Sprintf("network_structure.%s, hidden_size %d", mx.prefix, s.hyper.Hidden)}
+			var alt [][]int
+			if len(dims) == 1 { // GGUF files store vectors as matrices, of one column or of a row for each group
+				alt = [][]int{{dims[0], 1}, {1, dims[0]}}
+				if g := m.Net.SSD.Groups; name == "norm.weight" && g > 1 && dims[0]%g == 0 {
+					alt = append(alt, []int{g, dims[0] / g})
+				}
+			}
+			out[s.in(mx.prefix+"."+name)] = shape{dims: dims, alt: alt, why: fmt.Sprintf("network_structure.%s, hidden_size %d", mx.prefix, s.hyper.Hidden)}
 		})
 	}
 }
@@ -211,7 +218,7 @@ func (s *Spec) checkMixers() error {
 	if n.encodes() && (len(n.MixerPattern) > 0 || n.ParallelMixer != "" || len(n.FFNPattern) > 0) {
 		return errAt(s.Pos("network_structure.mixer_pattern"), "network_structure.mixer_pattern: an encoder has attention and an FFN in each layer; want a decoder_only network")
 	}
-	return nil
+	return s.checkChunks()
 }
 
 // positive returns an error if one of the sizes is not from 1 to maxWidth; pairs are

@@ -87,3 +87,13 @@ type PerLayerEmbeddings struct {
 	ProjectionScale float64 `yaml:"projection_scale"` // factor on the projection of the token embeddings
 	Scale           float64 `yaml:"scale"`            // factor on the sum of both
 }
+
+// AltUp describes alternating updates (Baykal et al. 2023): several residual streams, of
+// which each layer computes on one. Small matrices, computed for each token, predict the
+// others before the layer and correct them after it (Gemma 3n).
+type AltUp struct {
+	Streams     int     `yaml:"streams"`       // number of residual streams; 0: one, without updates
+	Active      int     `yaml:"active"`        // stream that layers compute on, counted from 0
+	RouterScale float64 `yaml:"router_scale"`  // factor on the normed input of the router
+	OutScale    bool    `yaml:"correct_scale"` // the gate of per_layer_embeddings reads the active stream times stored factors
+}

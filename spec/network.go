@@ -53,7 +53,7 @@ type Network struct {
 	NormEps        float64 `yaml:"norm_eps"`                                        // ε of the norms
 	NormParameters bool    `yaml:"norm_parameters"`                                 // norms have a weight and perhaps a bias; false: they have neither (OLMo)
 	SubNormBase    float64 `yaml:"sub_norm_base"`                                   // number added to the weights of the norms on the outputs of attention and FFN (Gemma 2: 1)
-	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full"`             // norm on queries and keys; head: per head, with a shared weight or one per head; full: over all heads together; auto: by the tensors' shapes
+	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full|rope_layers"` // norm on queries and keys; rope_layers: per head, without weights, in the layers with rope (Llama 4); head: per head, with a shared weight or one per head; full: over all heads together; auto: by the tensors' shapes
 	QKNormFunction string  `yaml:"qk_norm_function" words:"std|rms|l2"`             // function of the norm on queries and keys; default: normalization_function
 	QKNormBase     float64 `yaml:"qk_norm_base"`                                    // number added to the weights of the norms on queries and keys (Gemma 3: 1)
 	QKNormPosition string  `yaml:"qk_norm_position" words:"before_rope|after_rope"` // whether the norm on queries and keys is applied before or after rope
@@ -69,25 +69,28 @@ type Network struct {
 	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // factor on ALiBi's slopes (Falcon: 1/√head_dim)
 
 	// Attention.
-	HeadDim          int      `yaml:"head_dim"`                               // channels of a query or key head; default: hidden_size / num_attention_heads
-	AttnScale        float64  `yaml:"attn_scale"`                             // factor on attention scores; 0: 1/√head_dim
-	AttnSoftcap      float64  `yaml:"attn_softcap"`                           // bound c on attention scores s, c·tanh(s/c) (Gemma 2: 50); 0: none
-	SlidingWindow    int      `yaml:"sliding_window"`                         // tokens that a token attends to, its own included; in an encoder, the distance to either side; 0: all
-	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding"` // attention of each layer, repeated; sliding: with sliding_window; default: sliding_window applies to all layers
-	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a sliding window (Qwen2)
-	QKVClamp         float64  `yaml:"qkv_clamp"`                              // bound on queries, keys and values, which are clipped to ±value (OLMo, MPT); 0: none
-	AttentionSinks   bool     `yaml:"attention_sinks"`                        // each head adds a learned score to the softmax's denominator (gpt-oss)
-	FullAttnStep     int      `yaml:"full_attention_step"`                    // period of layers without a sliding window, starting with layer 0 (ModernBERT); 0: attention_pattern applies
-	LatentAttention  bool     `yaml:"latent_attention"`                       // multi-head latent attention: keys and values are projected from a shared low-rank vector (DeepSeek-V2, §2.1)
-	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`                       // with latent_attention: channels of a query or key head without rope
-	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`                       // with latent_attention: channels of a query or key head with rope
-	VHeadDim         int      `yaml:"v_head_dim"`                             // channels of a value head; 0: head_dim
-	KVLoraRank       int      `yaml:"kv_lora_rank"`                           // with latent_attention: width of the low-rank projection
-	LatentNormEps    float64  `yaml:"latent_norm_eps"`                        // with latent_attention: ε of the norms on low-rank vectors; 0: norm_eps
-	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                        // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
-	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`            // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
-	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm before attention (ModernBERT)
-	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: minimum distance of the last bucket (T5)
+	HeadDim          int      `yaml:"head_dim"`                                       // channels of a query or key head; default: hidden_size / num_attention_heads
+	AttnScale        float64  `yaml:"attn_scale"`                                     // factor on attention scores; 0: 1/√head_dim
+	AttnSoftcap      float64  `yaml:"attn_softcap"`                                   // bound c on attention scores s, c·tanh(s/c) (Gemma 2: 50); 0: none
+	SlidingWindow    int      `yaml:"sliding_window"`                                 // tokens that a token attends to, its own included; in an encoder, the distance to either side; 0: all
+	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding|chunked"` // attention of each layer, repeated; sliding: with sliding_window; chunked: within chunks of attention_chunk positions; default: sliding_window applies to all layers
+	AttentionChunk   int      `yaml:"attention_chunk"`                                // positions of a chunk, of which a token attends to its own up to itself (Llama 4)
+	TemperatureFloor int      `yaml:"temperature_floor"`                              // in layers without rope, queries are multiplied by 1 + temperature_scale · log(1 + ⌊(position + 1) / temperature_floor⌋) (Llama 4); 0: not
+	TemperatureScale float64  `yaml:"temperature_scale"`                              // see temperature_floor
+	WindowLayerStart int      `yaml:"window_layer_start"`                             // first layer with a sliding window (Qwen2)
+	QKVClamp         float64  `yaml:"qkv_clamp"`                                      // bound on queries, keys and values, which are clipped to ±value (OLMo, MPT); 0: none
+	AttentionSinks   bool     `yaml:"attention_sinks"`                                // each head adds a learned score to the softmax's denominator (gpt-oss)
+	FullAttnStep     int      `yaml:"full_attention_step"`                            // period of layers without a sliding window, starting with layer 0 (ModernBERT); 0: attention_pattern applies
+	LatentAttention  bool     `yaml:"latent_attention"`                               // multi-head latent attention: keys and values are projected from a shared low-rank vector (DeepSeek-V2, §2.1)
+	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`                               // with latent_attention: channels of a query or key head without rope
+	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`                               // with latent_attention: channels of a query or key head with rope
+	VHeadDim         int      `yaml:"v_head_dim"`                                     // channels of a value head; 0: head_dim
+	KVLoraRank       int      `yaml:"kv_lora_rank"`                                   // with latent_attention: width of the low-rank projection
+	LatentNormEps    float64  `yaml:"latent_norm_eps"`                                // with latent_attention: ε of the norms on low-rank vectors; 0: norm_eps
+	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                                // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
+	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`                    // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
+	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                            // layer 0 has no norm before attention (ModernBERT)
+	RelMaxDistance   int      `yaml:"relative_max_distance"`                          // with relative_bias: minimum distance of the last bucket (T5)
 
 	HeadDims  []int    `yaml:"head_dims"`                         // channels of a head in each layer, repeated; default: head_dim (Gemma 4)
 	KVHeads   []int    `yaml:"kv_heads"`                          // KV heads of each layer, repeated; default: num_key_value_heads (Gemma 4)
@@ -118,6 +121,9 @@ type Network struct {
 
 	PerLayer PerLayerEmbeddings `yaml:"per_layer_embeddings"` // an embedding of each token for each layer, which the layer adds to its output through a gate (Gemma 3n)
 
+	AltUp    AltUp     `yaml:"altup"`               // residual streams with alternating updates (Gemma 3n)
+	Sparsity []float64 `yaml:"activation_sparsity"` // fraction of each layer's FFN gates that are set to 0, repeated: those below the quantile of a normal distribution with their mean and variance (Gemma 3n)
+
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
 	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
 	WeightGroupLayers int `yaml:"weight_group_layers"` // number of stored layers per group, which run in sequence in place of each layer
@@ -135,6 +141,7 @@ type Network struct {
 	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
 	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
 	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                             // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
+	MoEScaledInput bool    `yaml:"moe_scaled_input"`                                           // the weight of an expert multiplies its input, not its output (Llama 4)
 	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
 
 	// Encoders.
@@ -194,6 +201,7 @@ func newNetwork() Network {
 		Scan:           Scan{Act: "silu"},
 		SSD:            SSD{Act: "silu", Groups: 1, InScale: 1, Norm: newGatedNorm()},
 		PerLayer:       PerLayerEmbeddings{EmbedScale: 1, ProjectionScale: 1, Scale: 1},
+		AltUp:          AltUp{RouterScale: 1},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
 		RelMaxDistance: 128, MaskTokenID: -1, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}

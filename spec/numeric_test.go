@@ -30,9 +30,9 @@ type expected struct {
 	Pooled     [][]float64
 	Classes    [][]float64
 	Embedding  [][]float64 // pooled and transformed by dense layers
-	Greedy     []int  // greedy continuation of the ids
-	Whole      bool   // prefill the ids in one step
-	Attention  string // attention implementation of transformers: sdpa or eager
+	Greedy     []int       // greedy continuation of the ids
+	Whole      bool        // prefill the ids in one step
+	Attention  string      // attention implementation of transformers: sdpa or eager
 }
 
 // TestFamilies lowers tiny models of each family and compares the

@@ -204,6 +204,7 @@ func (m *Model) shapes() map[string]shape {
 		}
 		m.normShapes(&s, out)
 	}
+	m.sharedStreamShapes(out)
 	return out
 }
 
@@ -274,6 +275,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
 	m.normShapes(s, out)
 	m.mixerShapes(s, out)
+	m.streamShapes(s, out)
 	bias := s.in("self_attn.relative_bias.weight")
 	out[bias] = shape{dims: []int{m.storedRows(layerName(bias, 0)), h.Heads}, why: heads}
 	out[s.in("self_attn.sinks.weight")] = shape{dims: []int{h.Heads}, why: heads}

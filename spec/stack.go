@@ -10,7 +10,7 @@ import (
 type stack struct {
 	std     string // first part of its tensors' standard names: "enc" or "dec"
 	hyper   Hyper
-	windows []int // sliding window of each layer; 0: none
+	windows []int // sliding window of each layer, or its chunk as a negative number; 0: neither
 }
 
 // stacks returns the network's stacks in the order of execution.
@@ -32,11 +32,22 @@ func (m *Model) stacks() []stack {
 // in returns the standard name of a layer's tensor, such as enc.{i}.self_attn.wq.
 func (s *stack) in(name string) string { return s.std + ".{i}." + name }
 
-// layerWindows returns the sliding window of every layer; 0 means none.
+// chunked reports whether a layer attends within chunks.
+func (n *Network) chunked(layer int) bool {
+	p := n.AttentionPattern
+	return len(p) > 0 && p[layer%len(p)] == "chunked" && n.caches(layer)
+}
+
+// layerWindows returns the sliding window of every layer, or its chunk as a negative
+// number; 0 means neither.
 func (m *Model) layerWindows(layers int) []int {
 	n := m.Net
 	out := make([]int, layers)
 	for i := range out {
+		if n.chunked(i) {
+			out[i] = -n.AttentionChunk
+			continue
+		}
 		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
 			continue
 		}
@@ -103,7 +114,7 @@ func (m *Model) findRenamed() {
 func (m *Model) kind(s *stack, layer int) string {
 	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
 	if s.std == "dec" {
-		kind += fmt.Sprintf(" sizes=%v keys=%s", m.sizesAt(s, layer), m.Net.keysAt(layer))
+		kind += fmt.Sprintf(" sizes=%v keys=%s sparsity=%g", m.sizesAt(s, layer), m.Net.keysAt(layer), sparsityAt(m.Net.Sparsity, layer))
 		if from := m.cacheLayer(s, layer); from != layer && m.Net.caches(layer) {
 			kind += fmt.Sprintf(" cache=%d", from)
 		}

@@ -70,9 +70,9 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	c := &attentionCase{
 		r: r, group: pick(r, 1, 2, 3, 4, 8, 13), kvHeads: 1 + r.IntN(3), dim: pick(r, 16, 20, 64, 80, 128),
-		window: pick(r, 0, 0, 1+r.IntN(150)), softcap: pick[float32](r, 0, 0, 5), causal: r.IntN(4) > 0, tree: r.IntN(3) == 0,
+		window: pick(r, 0, 0, 1+r.IntN(150), -1-r.IntN(150)), softcap: pick[float32](r, 0, 0, 5), causal: r.IntN(4) > 0, tree: r.IntN(3) == 0,
 	}
-	c.causal = c.causal || c.tree
+	c.causal = c.causal || c.tree || c.window < 0
 	c.vdim = pick(r, c.dim, c.dim, 16, 20, 64, 80, 128)
 	if r.IntN(3) == 0 {
 		c.alibi = normal(r, c.heads(), 0.05)
@@ -316,6 +316,9 @@ func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
 	}
 	ok = ok && (c.selected == nil || slices.Contains(c.selected[t*c.top:(t+1)*c.top], float32(pos)))
 	if c.causal {
+		if c.window < 0 {
+			return pos, ok && pos <= own && pos/-c.window == own/-c.window
+		}
 		return pos, ok && pos <= own && (c.window == 0 || pos > own-c.window)
 	}
 	return pos, ok && (c.window == 0 || max(pos-own, own-pos) <= c.window)

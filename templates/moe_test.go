@@ -81,8 +81,8 @@ void shim_mixer(float *out, const float *logits, int n);
 void shim_mixer(float *out, const float *logits, int n) { ifl_row_sparsemixer(out, logits, n, 0.05f, 1.5f); }
 void shim_join(float *out, const float *a, const float *b, int heads, int wa, int wb, int b_heads);
 void shim_join(float *out, const float *a, const float *b, int heads, int wa, int wb, int b_heads) { ifl_row_join_heads(out, a, b, heads, wa, wb, b_heads); }
-void shim_cols(float *out, const float *x, int heads, int width, int lo, int hi);
-void shim_cols(float *out, const float *x, int heads, int width, int lo, int hi) { ifl_row_head_cols(out, x, heads, width, lo, hi); }
+void shim_cols(float *out, const float *x, int heads, int width, int lo, int n);
+void shim_cols(float *out, const float *x, int heads, int width, int lo, int n) { ifl_row_head_cols(out, x, heads, width, lo, n); }
 void shim_sinusoid(float *out, int pos, const double *f, int half, int divide, int pairs);
 void shim_sinusoid(float *out, int pos, const double *f, int half, int divide, int pairs) { ifl_row_sinusoid(out, pos, f, half, divide, pairs); }
 `
@@ -302,7 +302,7 @@ func (m *moeLib) checkHeads(t *testing.T, r *rand.Rand) {
 		same("join_heads", got, evalOp(t, ops.JoinHeads, attrsOf("heads", heads, "b_heads", n), ten(wide(a), 1, heads*wa), ten(wide(b[:n*wb]), 1, n*wb)))
 	}
 	got := make([]float32, heads*9)
-	purego.SyscallN(symbol(t, m.lib, "shim_cols"), address(got), address(a), heads, wa, 4, 13)
+	purego.SyscallN(symbol(t, m.lib, "shim_cols"), address(got), address(a), heads, wa, 4, 9)
 	same("head_cols", got, evalOp(t, ops.HeadCols, attrsOf("heads", heads, "lo", 4, "hi", 13), ten(wide(a), 1, heads*wa)))
 	for i := range 4 {
 		m.checkSinusoid(t, []string{"half_minus_1", "dim"}[i%2], []string{"half", "pairs"}[i/2])

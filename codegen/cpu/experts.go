@@ -29,6 +29,9 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 		}
 	}
 	w.P(".act = IFL_%s, .limit = %s, .alpha = %s,", strings.ToUpper(x.Activation), ctext.Float(x.Limit), ctext.Float(x.Alpha))
+	if x.ScaleInput {
+		w.P(".scale_input = 1,")
+	}
 	w.P(".shared = c->experts, .y = own->y, .mm = own->mm,")
 	w.P("};")
 	w.P("ifl_run_experts(&e);")

@@ -28,8 +28,11 @@ var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
 	"head_cols":   (*Rows).headCols,
 	"sinusoid":    (*Rows).sinusoid,
 	"fill":        (*Rows).fill,
+	"reduce":      (*Rows).reduce,
 	"select_rows": (*Rows).selectRows,
 	"all_gather":  (*Rows).gather,
+
+	"position_scale": (*Rows).positionScale,
 }
 
 func (r *Rows) call(ops []*ir.Op, at int) error {

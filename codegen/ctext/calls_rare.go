@@ -118,6 +118,38 @@ func (r *Rows) sinusoid(list []*ir.Op, at int) error {
 	return nil
 }
 
+// positionScale computes the factor of the token's position.
+func (r *Rows) positionScale(list []*ir.Op, at int) error {
+	op := list[at]
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	r.w.P("ifl_row_position_scale(%s, %s, %d, %s);", dst.ptr, input(op.Args[0].Value), op.Int("floor"), Float(op.Float("by")))
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// reduce computes one number of a row.
+func (r *Rows) reduce(list []*ir.Op, at int) error {
+	op := list[at]
+	src, err := r.contiguous(op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	least := ""
+	if op.Word("kind") == "rms" {
+		least = ", " + Float(op.Float("min"))
+	}
+	r.w.P("ifl_row_%s(%s, %s, %s%s);", op.Word("kind"), dst.ptr, src.ptr, r.Width(op.Args[0].Type.Cols()), least)
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
 // part returns the address of a rank's row in the last exchange.
 func (r *Rows) part(rank int, x *ir.Value) string {
 	return fmt.Sprintf("%s + (int64_t)t * %d", r.Backend.Part(rank, x), layout.Round16(x.Type.Cols()))

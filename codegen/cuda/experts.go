@@ -39,7 +39,7 @@ func (e *emitter) experts(s *schedule, r *layout.Region, x *layout.Experts) erro
 	err := u.render("experts", u.name, map[string]any{ // the template defines several kernels
 		"Doc": r.Doc, "Experts": x.Count, "Max": limit, "TopK": x.TopK, "D": d, "Count": rowCount(r.Role), "In": m.in.name, "Pairs": m.pairs,
 		"Route": u.names.Rows(x.Route), "LdRoute": x.Route.Pitch, "X": u.names.Rows(x.X), "LdX": x.X.Pitch,
-		"Out": u.names.Rows(x.Out), "LdOut": x.Out.Pitch, "LdPair": layout.Round16(d),
+		"Out": u.names.Rows(x.Out), "LdOut": x.Out.Pitch, "LdPair": layout.Round16(d), "Scaled": x.ScaleInput,
 	})
 	if err != nil {
 		return err
@@ -116,8 +116,13 @@ func (m *mixture) writeHidden(gate, up *expert) string {
 	if up != nil {
 		u = plusBias("y[cols + j]", up.bias)
 	}
+	x := plusBias("y[j]", gate.bias)
+	if m.ScaleInput {
+		w.P("const float by = (%s)[(int64_t)m.row[i + t] * %d + e];", m.u.names.Rows(m.Route), m.Route.Pitch)
+		x, u = "by * "+x, "by * "+u
+	}
 	w.P("for (int j = g.lane; j < cols; j += 32) y[j] = ifl_expert_value<IFL_%s>(%s, %s, %v, %s, %s);",
-		strings.ToUpper(m.Activation), plusBias("y[j]", gate.bias), u, up != nil, ctext.Float(m.Limit), ctext.Float(m.Alpha))
+		strings.ToUpper(m.Activation), x, u, up != nil, ctext.Float(m.Limit), ctext.Float(m.Alpha))
 	w.P("g.sync();")
 	w.P("%s::pack(g, m.hidden + (i + t) * %s, y, N, n0, ifl_min_int(COLS, N - n0));", m.hidden.name, ctext.Wide(m.hidden.bytes(m.Hidden)))
 	return w.String()

@@ -15,7 +15,7 @@ type Attention struct {
 	Heads, KVHeads int
 	Scale          float64
 	Softcap        float64 // 0: none
-	Windows        []int   // window of each layer, or one for all; 0: none
+	Windows        []int   // window of each layer, or one for all; 0: none; negative: a chunk
 	Causal         bool
 	Cross          bool      // cross-attention: over the KV cache of the sequence's source
 	Alibi          []float64 // slopes of the heads, or none
@@ -40,11 +40,11 @@ func (s *scheduler) attention(op *ir.Op) error {
 	shape := ops.AttentionShapeOf(op)
 	a := &Attention{
 		Q: q, Out: s.l.places[op.Results[0]], State: st, StateArg: op.Args[1], Heads: shape.Heads, KVHeads: shape.KVHeads,
-		Scale: shape.Scale, Softcap: op.Float("softcap"), Windows: op.Ints("window"), Causal: op.Bool("causal"), Cross: op.Bool("cross"),
+		Scale: shape.Scale, Softcap: op.Float("softcap"), Causal: op.Bool("causal"), Cross: op.Bool("cross"),
 		Alibi: op.Floats("alibi"),
 	}
-	if len(a.Windows) == 0 {
-		a.Windows = []int{op.IntAt("window", 0)}
+	for i := range max(len(op.Ints("window")), len(op.Ints("chunk")), 1) {
+		a.Windows = append(a.Windows, ops.Span(op, i))
 	}
 	if shape.Sinks > 0 {
 		a.Sinks = &op.Args[shape.Sinks]

@@ -61,7 +61,7 @@ func checkRows(op *ir.Op) error {
 		return tokens(slices.DeleteFunc(slices.Clone(op.Args[1:]), func(a ir.Arg) bool { return a.Kind == ir.Weight }))
 	}
 	switch op.Def.Name {
-	case "embed", "rope_table", "sinusoid":
+	case "embed", "rope_table", "sinusoid", "position_scale":
 		if a := op.Args[0]; a.Kind != ir.Input {
 			return fmt.Errorf("%s is computed; the op takes the step's ids, pos or types", a)
 		}

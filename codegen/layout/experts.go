@@ -19,6 +19,7 @@ type Experts struct {
 	TopK           int          // maximum experts per row
 	Activation     string       // silu, gelu, …
 	Limit, Alpha   float64
+	ScaleInput     bool    // the route's weights multiply the input
 	Gate, Up, Down *Expert // Up may be nil
 }
 
@@ -40,6 +41,7 @@ func (s *scheduler) experts(op *ir.Op) error {
 	e := &Experts{
 		Out: s.l.places[op.Results[0]], Act: act, HiddenAct: tensor.F32, Outliers: outliers, Count: sh.Experts, Hidden: sh.Hidden,
 		TopK: routed(route, sh.Experts), Activation: op.Word("act"), Limit: op.Float("limit"), Alpha: op.Float("alpha"),
+		ScaleInput: op.Bool("scale_input"),
 	}
 	if op.Has("act_type") {
 		e.HiddenAct = op.DType("act_type")

@@ -98,7 +98,7 @@ func (st *States) put(name string, s *Step, t int, fields [][]float64) {
 // A view describes which rows of its sequence a token sees.
 type view struct {
 	causal, cross bool
-	window        int
+	window        int  // negative: a chunk
 	source        bool // the state is a source state
 }
 
@@ -136,6 +136,8 @@ func (v view) sees(own, row int) bool {
 		return false
 	case v.window == 0:
 		return true
+	case v.window < 0:
+		return row/-v.window == own/-v.window
 	case v.causal:
 		return row > own-v.window
 	}

@@ -102,7 +102,7 @@ func (d *dag) outputs() (yields []string) {
 // finds no suitable values writes nothing.
 func (d *dag) step() {
 	kinds := []func(){
-		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.embed, d.softmax, d.matmul,
+		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.positionScale, d.reduce, d.embed, d.softmax, d.matmul,
 		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.fill, d.attention, d.attention, d.recurrent, d.recurrent, d.rows, d.repeat,
 	}
 	draw(d, kinds...)()
@@ -240,6 +240,15 @@ func (d *dag) sinusoid() {
 		exponent = "dim"
 	}
 	d.op(&node{cols: dim, rows: "T", size: 1}, "sinusoid %%pos {dim=%d, offset=%d, layout=%s, exponent=%s}", dim, d.rng.IntN(3), draw(d, "half", "pairs"), exponent)
+}
+
+func (d *dag) positionScale() {
+	d.op(&node{cols: 1, rows: "T", size: 1}, "position_scale %%pos {floor=%d, by=%g}", 1+d.rng.IntN(6), draw(d, 0.1, 0.5))
+}
+
+func (d *dag) reduce() {
+	x := d.any(nil)
+	d.op(like(x, 1, x.size), "reduce %s {kind=%s}", x.name, draw(d, "mean", "rms, min=0.5", "rms"))
 }
 
 // embed looks up token ids or positions.

@@ -124,6 +124,8 @@ func (d *dag) experts() {
 	if biased {
 		words += ", biased"
 		d.expertArgs(&args, "f32", count, gated, [][]int{{hidden}, {hidden}, {x.cols}})
+	} else if d.coin() {
+		words += ", scale_input"
 	}
 	if act != "" {
 		words += ", act_type=" + act
@@ -283,7 +285,7 @@ func (d *dag) attentionTail(heads, kvHeads int) string {
 		args += ", " + d.weight("f32", heads)
 		attrs += ", sinks"
 	}
-	attrs += ", window=" + d.perLayer("0", "2", "3", "5")
+	attrs += ", " + draw(d, "window=", "window=", "chunk=") + d.perLayer("0", "2", "3", "5")
 	if d.coin() {
 		attrs += ", softcap=3"
 	}

@@ -64,6 +64,7 @@ var Attention = &ir.OpDef{
 		{Name: "cross", Kind: ir.BoolAttr, Doc: "cross-attention to the rows of the sequence's source"},
 		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; default: 1/√head_dim"},
 		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "with causal: number of visible positions, the token's own included; otherwise the visible distance on either side; 0: all"},
+		{Name: "chunk", Kind: ir.PerLayerInt, Default: 0, Doc: "with causal: positions are divided into chunks of this number, and only those of the token's own chunk are visible; 0: all"},
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0: none"},
 		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region, the slopes of all ranks in rank order"},
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: no such argument"},
@@ -131,10 +132,36 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	if slices.Min(o.Ints("window")) < 0 || o.Int("rel_buckets") < 0 {
 		return nil, fmt.Errorf("window or rel_buckets is negative")
 	}
+	if err := chunks(o); err != nil {
+		return nil, err
+	}
 	if err := attentionWeights(o, s); err != nil {
 		return nil, err
 	}
 	return one(f32(q.Rows(), ir.N(heads*s.VDim)), crossAttention(o))
+}
+
+// chunks checks the attribute chunk.
+func chunks(o *ir.Op) error {
+	list := o.Ints("chunk")
+	if slices.Max(list) > 0 && !o.Bool("causal") {
+		return fmt.Errorf("chunk requires causal")
+	}
+	for i, n := range list {
+		if n < 0 || n > 0 && o.IntAt("window", min(i, len(o.Ints("window"))-1)) > 0 {
+			return fmt.Errorf("chunk=%d with window=%d; expected 0 or more, and one of them", n, o.IntAt("window", min(i, len(o.Ints("window"))-1)))
+		}
+	}
+	return nil
+}
+
+// Span returns what limits the rows that attention sees in an iteration: a window, or a
+// chunk as a negative number; 0 if nothing does.
+func Span(o *ir.Op, iter int) int {
+	if n := o.IntAt("chunk", iter); n > 0 {
+		return -n
+	}
+	return o.IntAt("window", iter)
 }
 
 // attentionWeights checks the optional arguments against the attributes that require

@@ -230,6 +230,9 @@ func TestQuantizeAct(t *testing.T) {
 func TestSoftmaxArgmaxAndExchange(t *testing.T) {
 	t.Parallel()
 	near(t, "softmax", apply(t, ops.Softmax, nil, f32(2, 1000, 1000+math.Log(3), 0, 0))[0], 0.25, 0.75, 0.5, 0.5)
+	near(t, "mean", apply(t, ops.Reduce, nil, f32(2, 1, 5, -3, 1))[0], 3, -1)
+	near(t, "rms", apply(t, ops.Reduce, ir.Attrs{{Name: "kind", Val: "rms"}, {Name: "min", Val: 4.0}}, f32(2, 1, 7, -1, 1))[0], 5, 2)
+	near(t, "position_scale", apply(t, ops.PositionScale, ir.Attrs{{Name: "floor", Val: 4}, {Name: "by", Val: 0.5}}, &tensor.Tensor{DType: tensor.I32, Shape: []int{3}, F: []float64{2, 3, 11}})[0], 1, 1+0.5*math.Log(2), 1+0.5*math.Log(4))
 	near(t, "argmax", apply(t, ops.Argmax, nil, f32(3, 1, 5, 5, -3, -2, -4))[0], 1, 1)
 	a, b := f32(2, 1, 2, 3, 4), f32(2, 10, 20, 30, 40)
 	o := &ir.Op{Def: ops.AllReduce}

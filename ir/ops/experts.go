@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -27,6 +28,7 @@ var Experts = &ir.OpDef{
 		{Name: "act", Kind: ir.WordAttr, Words: []string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_oai"}, Default: "silu", Doc: "activation"},
 		{Name: "gated", Kind: ir.BoolAttr, Doc: "has up weights"},
 		{Name: "biased", Kind: ir.BoolAttr, Doc: "has biases"},
+		{Name: "scale_input", Kind: ir.BoolAttr, Doc: "r multiplies the input of an expert, not its output: Σ down_e(h_e(r[t, e] · x[t])); not with biased (Llama 4)"},
 		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of swiglu_oai"},
 		{Name: "alpha", Kind: ir.FloatAttr, Default: 1.702, Doc: "factor of swiglu_oai"},
 		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "type of x if x is quantized: a8_b32 or a8_b64"},
@@ -74,6 +76,9 @@ func inferExperts(o *ir.Op) ([]ir.Type, error) {
 	}
 	if act != o.Has("act_type") || act && o.DType("act_type") != x.Type.Elem {
 		return nil, fmt.Errorf("act_type must equal the type of quantized x and is not allowed otherwise; %s is %s", x, x.Type)
+	}
+	if o.Bool("scale_input") && o.Bool("biased") {
+		return nil, fmt.Errorf("scale_input cannot be combined with biased")
 	}
 	if o.Word("act") == "swiglu_oai" && !o.Bool("gated") {
 		return nil, fmt.Errorf("act=swiglu_oai requires gated")
@@ -138,7 +143,13 @@ func evalExperts(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 			if w == 0 {
 				continue
 			}
-			y, err := oneExpert(o, in, e, row(x, t))
+			in1 := row(x, t)
+			if o.Bool("scale_input") {
+				in1 = slices.Clone(in1)
+				scaleBy(in1, w)
+				w = 1
+			}
+			y, err := oneExpert(o, in, e, in1)
 			if err != nil {
 				return nil, err
 			}

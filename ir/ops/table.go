@@ -10,12 +10,12 @@ import "github.com/iflowc/iflowc/ir"
 var Table = ir.OpSet{
 	ir.Repeat, ir.Fuse, ir.Par,
 
-	Embed, Rows, RopeTable, Rope, Sinusoid,
+	Embed, Rows, RopeTable, Rope, Sinusoid, PositionScale,
 	Matmul,
 	Add, Sub, Mul, Div,
 	Scale, Shift, Softcap, Clamp,
 	Silu, Gelu, GeluTanh, QuickGelu, Relu, Relu2, Sigmoid, Tanh, Elu, Softplus, Identity,
-	RMSNorm, LayerNorm, L2Norm,
+	RMSNorm, LayerNorm, L2Norm, Reduce,
 	Split, Concat, JoinHeads, HeadCols, Fill,
 	KVAppend, SelectRows, Attention,
 	LinearRecurrence, SelectiveScan, RGLRU, ShortConv, TokenShift,

@@ -84,7 +84,8 @@ static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->p
 
 /* The positions first…end−1 are in a token's window; `rows` is the sequence's number of rows. */
 static inline int ifl_attn_first_row(const ifl_attention *a, int t) {
-  const int first = ifl_attn_own(a->step, t) - a->window + (a->causal ? 1 : 0);
+  const int own = ifl_attn_own(a->step, t), first = own - a->window + (a->causal ? 1 : 0);
+  if (a->window < 0) return own - own % -a->window;
   return a->window > 0 && first > 0 ? first : 0;
 }
 static inline int ifl_attn_end_row(const ifl_attention *a, int t, int rows) {

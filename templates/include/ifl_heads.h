@@ -16,6 +16,11 @@ static inline __attribute__((unused)) void ifl_row_head_cols(float *out, const f
   for (int h = 0; h < heads; h++) memcpy(out + h * n, x + h * width + lo, (size_t)n * 4);
 }
 
+/* y = 1 + by·log(1 + ⌊(pos + 1) / floor⌋) (op position_scale). */
+static inline __attribute__((unused)) void ifl_row_position_scale(float *y, int pos, int floor, float by) {
+  *y = (float)(1 + (double)by * log1p((double)((pos + 1) / floor)));
+}
+
 /* Sines and cosines of pos times each of `half` frequencies, or with `divide` pos divided by each (op sinusoid). */
 static inline __attribute__((unused)) void ifl_row_sinusoid(float *out, int pos, const double *f, int half, int divide, int pairs) {
   for (int c = 0; c < half; c++) {

@@ -80,8 +80,8 @@ typedef struct ifl_attention {
   const uint8_t *state; int64_t page_bytes;
   int heads, kv_heads, dim, vdim;
   float scale, softcap;          /* softcap 0: none */
-  int window;                    /* 0: none; else a row is visible if position > own − window or, if not causal, if
-                                  * |position − own| ≤ window */
+  int window;                    /* 0: none; > 0: a row is visible if position > own − window or, if not causal, if
+                                  * |position − own| ≤ window; < 0, with causal: if ⌊position / −window⌋ = ⌊own / −window⌋ */
   int causal;
   const float *alibi;            /* [heads] slopes, or NULL */
   const float *sinks;            /* [heads], or NULL */

@@ -125,6 +125,7 @@ typedef struct {
   ifl_expert_matrix gate, up, down;
   ifl_expert_act act;
   float limit, alpha;
+  int scale_input; /* route multiplies the input of an expert, not its output */
   uint8_t *shared; /* ifl_experts_bytes(…), shared by the pool */
   float *y;        /* 2 · rows · 64 floats, per thread */
   uint8_t *mm;     /* kernel scratch, per thread */
@@ -276,7 +277,8 @@ static inline void ifl_expert_unit(const ifl_experts *p, const ifl_expert_pairs 
   if (p->up.w) ifl_expert_product(p, &p->up, up, e, n0, cols, in, n, u);
   else u = y;
   for (int r = 0; r < n; r++, y += cols, u += cols) {
-    for (int j = 0; j < cols; j += 16) ifl_store(y + j, ifl_expert_value(p, ifl_load(y + j), ifl_load(u + j)));
+    const ifl_v16 by = ifl_set1(p->scale_input ? p->route[m->row[m->first[i] + r] * p->ldr + e] : 1);
+    for (int j = 0; j < cols; j += 16) ifl_store(y + j, ifl_expert_value(p, ifl_load(y + j) * by, ifl_load(u + j) * by));
     uint8_t *tile = m->hidden + m->first[i] * m->hidden_bytes + r / tm * ifl_tile_bytes(p->act_hidden, f, tm);
     ifl_pack_cols(p->act_hidden, tile, y, f, ifl_expert_tile(n, r, tm), r % tm, n0, have);
   }
@@ -310,7 +312,7 @@ static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert
       ifl_expert_product(p, &p->down, ifl_expert_impl(&p->down, n), e, n0, cols, m->hidden + first * m->hidden_bytes, n, p->y);
       for (int r = 0; r < n; r++) {
         const int t = m->row[first + r];
-        const ifl_v16 weight = ifl_set1(p->route[t * p->ldr + e]);
+        const ifl_v16 weight = ifl_set1(p->scale_input ? 1 : p->route[t * p->ldr + e]);
         float *out = p->out + t * p->ldo + n0;
         for (int j = 0; j < cols; j += 16) ifl_store(out + j, ifl_fma(ifl_load(p->y + (int64_t)r * cols + j), weight, ifl_load(out + j)));
       }

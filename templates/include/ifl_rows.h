@@ -76,6 +76,25 @@ static __attribute__((unused)) void ifl_row_l2norm(float *y, const float *x, int
 #undef STEP
 }
 
+/* y = mean(x), one number (op reduce). */
+static __attribute__((unused)) void ifl_row_mean(float *y, const float *x, int n) {
+  float sum;
+#define TERM(v, s) (s + v)
+  IFL_ROW_SUM_(sum, x, n, TERM);
+#undef TERM
+  *y = sum / (float)n;
+}
+
+/* y = √max(mean(x²), min), one number (op reduce). */
+static __attribute__((unused)) void ifl_row_rms(float *y, const float *x, int n, float min) {
+  float ss;
+#define SQUARE(v, s) ifl_fma(v, v, s)
+  IFL_ROW_SUM_(ss, x, n, SQUARE);
+#undef SQUARE
+  ss /= (float)n;
+  *y = sqrtf(ss > min ? ss : min);
+}
+
 /* y = exp(x − max x) / Σ exp(x − max x). y may be x. */
 static __attribute__((unused)) void ifl_row_softmax(float *y, const float *x, int n) {
   ifl_v16 most = ifl_set1(-INFINITY);

@@ -16,7 +16,7 @@ struct ifl_attention {
   const uint8_t *state;
   int64_t page_bytes;
   float scale, softcap; /* softcap 0: none */
-  int window; /* 0: none; else a row is visible if position > own − window or, if not causal, if |position − own| ≤ window */
+  int window; /* 0: none; > 0: a row is visible if position > own − window or, if not causal, if |position − own| ≤ window; < 0: if in own's chunk of −window */
   int causal;
   const float *alibi, *sinks; /* [heads], or NULL */
   const float *rel;           /* relative bias by bucket and head, or NULL (T5) */
@@ -40,7 +40,9 @@ IFL_DEVICE int ifl_attn_seq_rows(const ifl_step *s, int seq) {
 /* The positions first…end−1 are in a token's window; `rows` is the sequence's number of rows. */
 IFL_DEVICE int ifl_attn_own(const ifl_step *s, int t) { return ifl_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t]; }
 IFL_DEVICE int ifl_attn_first_row(const ifl_attention &a, int t) {
-  const int first = ifl_attn_own(a.step, t) - a.window + (a.causal ? 1 : 0);
+  const int own = ifl_attn_own(a.step, t), first = own - a.window + (a.causal ? 1 : 0);
+  if (a.window < 0)
+    return own - own % -a.window;
   return a.window > 0 && first > 0 ? first : 0;
 }
 IFL_DEVICE int ifl_attn_end_row(const ifl_attention &a, int t, int rows) {

@@ -100,14 +100,14 @@ IFL_DEVICE void ifl_expert_list(const ifl_pairs &m, const float *route, int64_t 
   }
 }
 
-/* Column n of row t: the sum of its experts' output rows, ld floats each, by their weights. */
-template <int EXPERTS, int TOPK> IFL_DEVICE float ifl_expert_sum(const ifl_pairs &m, const float *route, int t, int n, int64_t ld) {
+/* Column n of row t: the sum of its experts' output rows, ld floats each, by their weights unless these multiplied the input. */
+template <int EXPERTS, int TOPK, bool SCALED> IFL_DEVICE float ifl_expert_sum(const ifl_pairs &m, const float *route, int t, int n, int64_t ld) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < TOPK; i++) {
     const int e = m.chosen[t * TOPK + i];
     if (e >= 0)
-      sum = fmaf(route[e], reinterpret_cast<const float *>(m.out)[m.pair[(int64_t)t * EXPERTS + e] * ld + n], sum);
+      sum = fmaf(SCALED ? 1.0f : route[e], reinterpret_cast<const float *>(m.out)[m.pair[(int64_t)t * EXPERTS + e] * ld + n], sum);
   }
   return sum;
 }

@@ -45,6 +45,29 @@ template <class G> IFL_DEVICE void ifl_row_l2norm_(const G &g, float *y, const f
   g.sync();
 }
 
+template <class G> IFL_DEVICE void ifl_row_mean_(const G &g, float *y, const float *x, int n) {
+  float sum = 0;
+  for (int i = g.lane; i < n; i += g.lanes)
+    sum += x[i];
+  sum = ifl_sum_of(g, sum);
+  if (g.lane == 0) *y = sum / (float)n;
+  g.sync();
+}
+
+template <class G> IFL_DEVICE void ifl_row_rms_(const G &g, float *y, const float *x, int n, float min) {
+  float ss = 0;
+  for (int i = g.lane; i < n; i += g.lanes)
+    ss = fmaf(x[i], x[i], ss);
+  ss = ifl_sum_of(g, ss);
+  if (g.lane == 0) *y = sqrtf(fmaxf(ss / (float)n, min));
+  g.sync();
+}
+
+template <class G> IFL_DEVICE void ifl_row_position_scale_(const G &g, float *y, int pos, int floor, float by) {
+  if (g.lane == 0) *y = (float)(1 + (double)by * log1p((double)((pos + 1) / floor)));
+  g.sync();
+}
+
 template <class G> IFL_DEVICE void ifl_row_softmax_(const G &g, float *y, const float *x, int n) {
   float most = -INFINITY, sum = 0;
   for (int i = g.lane; i < n; i += g.lanes)
@@ -132,6 +155,9 @@ IFL_DEVICE void ifl_row_sinusoid_(const G &g, float *out, int pos, const double 
 #define ifl_row_layernorm(...) ifl_row_layernorm_(g, __VA_ARGS__)
 #define ifl_row_l2norm(...) ifl_row_l2norm_(g, __VA_ARGS__)
 #define ifl_row_softmax(...) ifl_row_softmax_(g, __VA_ARGS__)
+#define ifl_row_mean(...) ifl_row_mean_(g, __VA_ARGS__)
+#define ifl_row_rms(...) ifl_row_rms_(g, __VA_ARGS__)
+#define ifl_row_position_scale(...) ifl_row_position_scale_(g, __VA_ARGS__)
 #define ifl_rope_table(...) ifl_rope_table_(g, __VA_ARGS__)
 #define ifl_rope_table_dynamic(...) ifl_rope_table_dynamic_(g, __VA_ARGS__)
 #define ifl_row_rope(...) ifl_row_rope_(g, __VA_ARGS__)

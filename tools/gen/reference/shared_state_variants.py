@@ -12,6 +12,8 @@ def add(family, llm):
     if not NEW:
         return
     gemma4(family, llm)
+    gemma3n(family, llm)
+    llama4(family, llm)
 
 
 def gemma4(family, llm):
@@ -30,3 +32,23 @@ def gemma4(family, llm):
            published=dict(global_head_dim=24, attention_k_eq_v=True, num_global_key_value_heads=1, **published(global_head_dim=24, num_global_key_value_heads=1)), older=published(global_head_dim=24, layer_types=pattern, rope_parameters=dict({FULL: full, SLIDE: dict(rope_type="default", rope_theta=10000.0)})) | dict(rope_parameters={FULL: full, SLIDE: dict(rope_type="default", rope_theta=10000.0)}),
            defaults=dict(rope_parameters=None, _edit=dict(rope_parameters=None)), long=dict(_prompt=150, _steps=4, max_position_embeddings=256, num_kv_shared_layers=3), windows=dict(sliding_window=64), allmha=dict(num_key_value_heads=4, num_kv_shared_layers=3), multi=dict(num_key_value_heads=1, num_kv_shared_layers=1, layer_types=[FULL, SLIDE, FULL, SLIDE, FULL, FULL]),
            mixed=dict(per_layer_config={2: dict(head_dim=20, num_key_value_heads=4), 5: dict(head_dim=20, num_key_value_heads=4)}))
+
+
+def gemma3n(family, llm):
+    pattern = [SLIDE, SLIDE, FULL, SLIDE, SLIDE, FULL]
+    base = llm(num_hidden_layers=6, head_dim=12, hidden_size_per_layer_input=8, vocab_size_per_layer_input=96, sliding_window=8, layer_types=pattern, num_kv_shared_layers=3, laurel_rank=6, activation_sparsity_pattern=[0.8, 0.8, 0.0, 0.0, 0.5, 0.0])
+    rope = {FULL: dict(rope_type="default", rope_theta=20000.0), SLIDE: dict(rope_type="default", rope_theta=300.0)}
+    old = dict(rope_parameters=None, rope_theta=20000.0, rope_local_base_freq=300.0)
+    family("gemma3n", "Gemma3nForCausalLM", "Gemma3nTextConfig", base,
+           plain={}, own=dict(num_kv_shared_layers=0), sizes=dict(intermediate_size=[64, 80, 80, 96, 96, 48]), two=dict(altup_num_inputs=2), three=dict(altup_num_inputs=3, altup_active_idx=1), active=dict(altup_active_idx=2), noscale=dict(altup_correct_scale=False), dense=dict(activation_sparsity_pattern=None),
+           deep=dict(num_hidden_layers=12, layer_types=None, num_kv_shared_layers=2, activation_sparsity_pattern=None, _edit=dict(activation_sparsity_pattern=None, layer_types=None)),
+           bias=dict(attention_bias=True), untied=dict(tie_word_embeddings=False), cap=dict(final_logit_softcapping=5.0), eps=dict(rms_norm_eps=1e-2), act=dict(hidden_activation="silu"), vocab=dict(vocab_size_per_layer_input=80), rope=dict(rope_parameters=rope), old=dict(rope_parameters=rope, _edit=old),
+           scaled=dict(rope_parameters={FULL: dict(rope_type="linear", factor=4.0, rope_theta=20000.0), SLIDE: rope[SLIDE]}, _edit=dict(old, rope_scaling=dict(rope_type="linear", factor=4.0))), mha=dict(num_key_value_heads=4), mqa=dict(num_key_value_heads=1), window=dict(sliding_window=64), left=dict(num_kv_shared_layers=1), long=dict(_prompt=150, _steps=4, max_position_embeddings=256), ple=dict(hidden_size_per_layer_input=12))
+
+
+def llama4(family, llm):
+    base = llm(num_hidden_layers=5, head_dim=12, num_local_experts=4, num_experts_per_tok=1, intermediate_size=24, intermediate_size_mlp=80, attention_chunk_size=16, floor_scale=8, attn_scale=0.3, rope_parameters=dict(rope_type="default", rope_theta=10000.0))
+    family("llama4", "Llama4ForCausalLM", "Llama4TextConfig", base,
+           plain={}, three=dict(num_experts_per_tok=3), layers=dict(moe_layers=[1, 3]), step=dict(interleave_moe_layer_step=2, _edit=dict(moe_layers=None)), rope=dict(no_rope_layers=[0, 1, 1, 0, 1]), interval=dict(no_rope_layer_interval=2, _edit=dict(no_rope_layers=None, layer_types=None)), bias=dict(attention_bias=True),
+           llama3=dict(rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)), small=dict(attention_chunk_size=5), untuned=dict(attn_temperature_tuning=False), nonorm=dict(use_qk_norm=False), tied=dict(tie_word_embeddings=True), act=dict(hidden_act="gelu"), eps=dict(rms_norm_eps=1e-2),
+           types=dict(layer_types=[CHUNK, FULL, CHUNK, CHUNK, FULL]), full=dict(attention_chunk_size=None), long=dict(_prompt=150, _steps=4, max_position_embeddings=256, attention_chunk_size=64), mqa=dict(num_key_value_heads=1))
