@@ -6,10 +6,10 @@ import "github.com/iflowc/iflowc/ir/tensor"
 const leastKept = 1e-9
 
 // maskDropout writes what stands for the dropout of token embeddings in training, if the
-// model has it: the embeddings of mask tokens become zero, and those of a text are
-// multiplied by (1 − rate)/(1 − m), where m is the fraction of its tokens that are masks
-// (ESM: Lin et al. 2022). A table has 1 for other tokens and 0 for the mask; its mean over a
-// text's tokens is 1 − m.
+// model has it (ESM: Lin et al. 2022). The embeddings of mask tokens become zero. Those of a
+// text are multiplied by (1 − rate)/(1 − m), where m is the fraction of its tokens that are
+// masks. A table has 1 for other tokens and 0 for the mask; its mean over a text's tokens is
+// 1 − m.
 func (l *lowerer) maskDropout(x string) string {
 	rate, std := l.Net.MaskDropout, l.embedStd()
 	if rate == 0 {
