@@ -234,8 +234,8 @@ func (s *Spec) checkConsistency() error {
 		return at("moe_top_k", "have %d, more than the experts in moe_top_groups %d of moe_groups %d of %d experts", n.MoETopK, n.MoETopGroups, n.MoEGroups, n.ExpertCount)
 	case n.UsingExpertCount > n.ExpertCount:
 		return at("using_expert_count", "have %d of %d experts", n.UsingExpertCount, n.ExpertCount)
-	case n.MoETopK > n.ExpertCount:
-		return at("moe_top_k", "have %d of %d experts", n.MoETopK, n.ExpertCount)
+	case n.MoETopK > n.ExpertCount+n.MoEZeroExperts:
+		return at("moe_top_k", "have %d of %d experts", n.MoETopK, n.ExpertCount+n.MoEZeroExperts)
 	}
 	if s.PaddedVocabSize > 0 && s.PaddedVocabSize < s.VocabSize {
 		return errAt(s.Pos("padded_vocab_size"), "padded_vocab_size: have %d, less than vocab_size %d", s.PaddedVocabSize, s.VocabSize)
@@ -243,7 +243,8 @@ func (s *Spec) checkConsistency() error {
 	return cmp.Or(s.checkIndexer(), s.checkMixers())
 }
 
-// checkChunks checks the keys of attention in chunks and of its temperature.
+// checkChunks checks the keys of attention in chunks, of its temperature and of other forms
+// of attention and experts.
 func (s *Spec) checkChunks() error {
 	n := &s.Network
 	key, chunked := "attention_chunk", contains(n.AttentionPattern, "chunked")
@@ -252,6 +253,14 @@ func (s *Spec) checkChunks() error {
 		return errAt(s.Pos("network_structure."+key), "network_structure.%s: have %d, want the positions of a chunk", key, n.AttentionChunk)
 	case n.encodes() && chunked:
 		return errAt(s.Pos("network_structure.attention_pattern"), "network_structure.attention_pattern: an encoder has no chunked layers")
+	case n.LayerParts != 1 && n.LayerParts != 2 || n.LayerParts == 2 && (n.encodes() || n.Differential || n.AltUp.Streams > 1 || len(n.MixerPattern) > 0 || len(n.KVPattern) > 0):
+		return errAt(s.Pos("network_structure.layer_parts"), "network_structure.layer_parts: have %d, want 1, or 2 in a decoder whose layers have attention and KV caches of their own", n.LayerParts)
+	case n.MoEZeroExperts < 0 || n.MoEZeroExperts+n.ExpertCount > maxExperts || n.MoEZeroExperts > 0 && n.UsingExpertCount > 0:
+		return errAt(s.Pos("network_structure.moe_zero_experts"), "network_structure.moe_zero_experts: have %d, want 0 or more, at most %d experts in all, and no using_expert_count", n.MoEZeroExperts, maxExperts)
+	case n.MoENormPower != 1 && n.MoENormPower != 2:
+		return errAt(s.Pos("network_structure.moe_norm_power"), "network_structure.moe_norm_power: have %d, want 1 or 2", n.MoENormPower)
+	case n.Differential && (n.LatentAttention || n.encodes() || n.AttentionSinks || len(n.KVPattern) > 0 || n.AttnGate != "none"):
+		return errAt(s.Pos("network_structure.differential_attention"), "network_structure.differential_attention: not with latent_attention, attention_sinks, kv_pattern, attn_gate or an encoder")
 	case n.TemperatureFloor < 0:
 		return errAt(s.Pos("network_structure.temperature_floor"), "network_structure.temperature_floor: have %d, want 0 (none) or more", n.TemperatureFloor)
 	}

@@ -105,6 +105,7 @@ type lowerer struct {
 	kv                  string // KV cache of self-attention
 	embedded            string // token embeddings
 	perLayerInput       string // embeddings of all layers
+	shortcut            string // output of the current layer's experts, added at its end
 	temperature         string // factor on queries by position
 	values, firstValues string // values of the layer being written, and of the first layer
 	selected            string // rows that the last layer with an indexer chose
@@ -165,7 +166,15 @@ func (l *lowerer) decode() {
 		l.yield(results, "logits")
 	}
 	for k, layers := range l.caches() {
-		l.state(l.cacheName(k), l.sizesAt(l.s, layers[0]), layers, "")
+		h := l.sizesAt(l.s, layers[0])
+		if l.Net.Differential {
+			h.KVHeads, h.VDim = h.KVHeads/2, 2*h.VDim
+			l.state(secondCache(l.cacheName(k)), h, layers, "")
+		}
+		l.state(l.cacheName(k), h, layers, "")
+		if l.Net.LayerParts == 2 {
+			l.state(secondCache(l.cacheName(k)), h, layers, "")
+		}
 	}
 	l.indexState()
 	l.graph("decode")

@@ -43,6 +43,9 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	if l.temperature != "" && run.rope == ropeNone {
 		q = l.t.op("q", "mul", []string{q, l.temperature}, nil)
 	}
+	if l.Net.Differential {
+		return l.attendTwice([3]string{q, k, v}, run)
+	}
 	return l.attend([3]string{q, k, v}, gate, run)
 }
 
@@ -50,6 +53,9 @@ func (l *lowerer) attention(x string, run layerRun) string {
 // its output (logits; "" if there is none) and the output projection.
 func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 	kv := l.cache()
+	if l.s.part != "" {
+		kv = secondCache(kv)
+	}
 	if qkv[1] != "" {
 		l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
 	}

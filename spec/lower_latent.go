@@ -18,7 +18,7 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	if l.has(sa + "wq_a.weight") {
 		c := l.affine("qa", "wq_a", sa+"wq_a", x)
 		c = l.latentNorm("qa", "q_a_norm", c)
-		q = l.affine("q", "wq_b", sa+"wq_b", c)
+		q = l.scaled("q", l.affine("q", "wq_b", sa+"wq_b", c), n.LatentQueryScale)
 		if n.indexes(l.at) {
 			l.selectRows(x, c, rope)
 		}
@@ -32,7 +32,7 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	kv := l.affine("ckv", "wkv_a", sa+"wkv_a", x)
 	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
 	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
-	c = l.latentNorm("c", "kv_a_norm", c)
+	c = l.scaled("c", l.latentNorm("c", "kv_a_norm", c), n.LatentKVScale)
 	kv = l.latentKeyValue(sa, c)
 	if rope != ropeNone {
 		shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))

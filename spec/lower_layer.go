@@ -63,9 +63,25 @@ func (l *lowerer) layers(hint, x string) string {
 	return l.closeStreams(xs)
 }
 
-// layer writes a token mixer and an FFN with their norms and residual additions.
-// Either of them may be missing.
+// layer writes a layer's one or two parts. Experts of a layer with two parts read what its
+// first FFN reads, and their output is added at the end.
 func (l *lowerer) layer(x string, run layerRun) string {
+	x = l.layerPart(x, run)
+	if l.Net.LayerParts == 2 {
+		l.s.part = secondPart
+		x = l.layerPart(x, run)
+		l.s.part = ""
+	}
+	if l.shortcut != "" {
+		x = l.t.op("x3", "add", []string{x, l.shortcut}, nil)
+		l.shortcut = ""
+	}
+	return x
+}
+
+// layerPart writes a token mixer and an FFN with their norms and residual additions.
+// Either of them may be missing.
+func (l *lowerer) layerPart(x string, run layerRun) string {
 	n := l.Net
 	if l.s.std == "dec" && len(n.mixers(run.lo)) == 0 {
 		return l.onlyFFN(x)
@@ -143,12 +159,13 @@ func (l *lowerer) scaledFFN(in, residual string) string {
 		f = l.ffn(in)
 		f = l.outNorm("f", "dense_out_norm", l.s.in("feed_forward.dense_out_norm"), f)
 	}
-	if experts {
-		e := l.experts(in, residual)
-		if f != "" {
-			e = l.t.op("f", "add", []string{f, e}, nil)
-		}
-		f = e
+	switch {
+	case experts && f == "":
+		f = l.experts(in, residual)
+	case experts && l.Net.LayerParts == 2:
+		l.shortcut = l.experts(in, residual)
+	case experts:
+		f = l.t.op("f", "add", []string{f, l.experts(in, residual)}, nil)
 	}
 	f = l.outNorm("f", "ffn_out_norm", l.s.in("feed_forward.out_norm"), f)
 	return l.scaled("f", f, l.Net.FFNOutScale)

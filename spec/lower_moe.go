@@ -27,10 +27,22 @@ func (l *lowerer) experts(x, residual string) string {
 		args = append(args, b)
 	}
 	r := l.t.op("r", "route", args, l.routeAttrs())
+	if l.Net.MoENormTopKProb && l.Net.MoENormPower == 2 {
+		r = l.t.op("r", "l2norm", []string{r}, nil)
+	}
 	if scale := l.weight("w_expert_scale", moe+"expert_scale.weight", l.expertRows()); scale != "" {
 		r = l.t.op("r", "mul", []string{r, scale}, nil)
 	}
+	same := ""
+	if n := l.Net.MoEZeroExperts; n > 0 {
+		parts := l.splitInto(r, []string{"r", "rz"}, []int{l.Net.ExpertCount, n})
+		r = parts[0]
+		same = l.t.op("same", "mul", []string{x, l.scaled("rz", l.t.op("rz", "reduce", []string{parts[1]}, nil), float64(n))}, nil)
+	}
 	y := l.latentExperts(x, r)
+	if same != "" {
+		y = l.t.op("f", "add", []string{y, same}, nil)
+	}
 	if l.has(moe + "shared_expert.w2.weight") {
 		y = l.t.op("f", "add", []string{y, l.sharedExpert(x)}, nil)
 	}
@@ -82,7 +94,7 @@ func (l *lowerer) expertRows() *cut {
 func (l *lowerer) routeAttrs() attrs {
 	n := l.Net
 	a := attrs{}.int("top_k", n.MoETopK).word("score", n.MoEScore)
-	if n.MoENormTopKProb && n.MoEScore != "softmax_topk" && n.MoEScore != "sparsemixer" {
+	if n.MoENormTopKProb && n.MoENormPower == 1 && n.MoEScore != "softmax_topk" && n.MoEScore != "sparsemixer" {
 		a = a.flag("norm")
 	}
 	if n.MoEScore == "sparsemixer" {
@@ -254,6 +266,9 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	}
 	t := l.tensors[layerName(std, d.lo)]
 	e, size := l.Net.ExpertCount, 1
+	if n := e + l.Net.MoEZeroExperts; len(t.Shape) == 3 && t.Shape[0] == n {
+		e = n // the last ones are not read
+	}
 	for _, n := range t.Shape {
 		size *= n
 	}
@@ -270,7 +285,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 		shape = shape[1:]
 		r = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{r}, Nums: numbers(shape)}
 	}
-	if kind == ".weight" && l.Net.MoELayout == "in_out" {
+	if layout := l.Net.MoELayout; kind == ".weight" && (layout == "in_out" || layout == "down_in_out" && part == "w2") {
 		r = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{r}}
 		shape = []int{shape[1], shape[0]}
 	}

@@ -91,6 +91,9 @@ func (l *lowerer) declaration(name, std string) declaration {
 	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
 		d.name = "enc_" + name
 	}
+	if strings.HasPrefix(std, "dec.{i}."+secondPart) {
+		d.name = "second_" + name
+	}
 	if !strings.Contains(std, "{i}") {
 		return d
 	}

@@ -100,6 +100,7 @@ var standardForms = []string{
 	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.relative_bias",
 	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
 	"self_attn.wq_a", "self_attn.q_a_norm", "self_attn.wq_b", "self_attn.wkv_a", "self_attn.kv_a_norm", "self_attn.wkv_b",
+	"self_attn.lambda_q1", "self_attn.lambda_k1", "self_attn.lambda_q2", "self_attn.lambda_k2",
 	"self_attn.wk_b", "self_attn.wv_b", "self_attn.wg",
 	"linear_attn.wq", "linear_attn.wk", "linear_attn.wv", "linear_attn.qkv", "linear_attn.qkvz", "linear_attn.wg", "linear_attn.wg_a", "linear_attn.wg_b",
 	"linear_attn.wa", "linear_attn.wa_a", "linear_attn.wa_b", "linear_attn.wb", "linear_attn.wba", "linear_attn.q_norm", "linear_attn.k_norm",
@@ -132,7 +133,7 @@ var standardForms = []string{
 func checkStandard(e Entry) error {
 	name := standardName(e.Val)
 	form := strings.TrimPrefix(strings.TrimPrefix(name, "dec."), "enc.")
-	form = strings.TrimPrefix(form, "{i}.")
+	form = strings.TrimPrefix(strings.TrimPrefix(form, "{i}."), secondPart)
 	for _, suffix := range []string{".weight", ".bias"} {
 		if base, ok := strings.CutSuffix(form, suffix); ok && slices.Contains(standardForms, base) {
 			return nil

@@ -86,6 +86,9 @@ type Network struct {
 	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`                               // with latent_attention: channels of a query or key head with rope
 	VHeadDim         int      `yaml:"v_head_dim"`                                     // channels of a value head; 0: head_dim
 	KVLoraRank       int      `yaml:"kv_lora_rank"`                                   // with latent_attention: width of the low-rank projection
+	LatentQueryScale float64  `yaml:"latent_query_scale"`                             // with latent_attention: factor on the queries (LongCat)
+	LatentKVScale    float64  `yaml:"latent_kv_scale"`                                // with latent_attention: factor on the normed low-rank vector of keys and values (LongCat)
+	Differential     bool     `yaml:"differential_attention"`                         // the difference of two attentions, on half of the heads each; the second is multiplied by λ = exp(λq1·λk1) − exp(λq2·λk2) + λinit, with λinit = 0.8 − 0.6·exp(−0.3·layer) (Ye et al. 2024, §2.1)
 	LatentNormEps    float64  `yaml:"latent_norm_eps"`                                // with latent_attention: ε of the norms on low-rank vectors; 0: norm_eps
 	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                                // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
 	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`                    // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
@@ -119,6 +122,8 @@ type Network struct {
 	TimeMix       TimeMix         `yaml:"time_mix"`                                                                                     // layers with RWKV-7's time mixing
 	RGLRU         RGLRU           `yaml:"rg_lru"`                                                                                       // layers with a real-gated linear recurrent unit
 
+	LayerParts int `yaml:"layer_parts"` // 2: a layer is two parts of attention and FFN, and experts that read what the first FFN reads and whose output is added at the end (LongCat)
+
 	PerLayer PerLayerEmbeddings `yaml:"per_layer_embeddings"` // an embedding of each token for each layer, which the layer adds to its output through a gate (Gemma 3n)
 
 	AltUp    AltUp     `yaml:"altup"`               // residual streams with alternating updates (Gemma 3n)
@@ -137,9 +142,11 @@ type Network struct {
 	MoELayerStep   int     `yaml:"moe_layer_step"`                                             // period of layers with experts: layer i has experts if i + 1 is a multiple of it
 	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                           // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
 	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                          // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
-	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"`                    // layout of tensors that store all experts of a layer; in_out: transposed
+	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out|down_in_out"`        // layout of tensors that store all experts of a layer; in_out: transposed; down_in_out: only the last matrix is transposed (DBRX)
 	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
 	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
+	MoENormPower   int     `yaml:"moe_norm_power"`                                             // with moe_norm_top_k_prob; 1: divide by the sum of the weights; 2: by the root of the sum of their squares (DBRX)
+	MoEZeroExperts int     `yaml:"moe_zero_experts"`                                           // experts behind the others that return their input (LongCat)
 	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                             // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
 	MoEScaledInput bool    `yaml:"moe_scaled_input"`                                           // the weight of an expert multiplies its input, not its output (Llama 4)
 	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
@@ -195,7 +202,7 @@ func newNetwork() Network {
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
-		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1,
+		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1, MoENormPower: 1, LatentQueryScale: 1, LatentKVScale: 1, LayerParts: 1,
 		ValueNorm: "none", AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Order: "grouped", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
 		Scan:           Scan{Act: "silu"},

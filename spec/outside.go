@@ -18,7 +18,6 @@ var outsideYAML []byte
 type unsupported struct {
 	Architectures []string
 	Missing       string
-	Graph         bool // the feature can be expressed as a graph block
 }
 
 var unsupportedArchitectures = sync.OnceValue(func() []unsupported {
@@ -30,18 +29,13 @@ var unsupportedArchitectures = sync.OnceValue(func() []unsupported {
 })
 
 // unknownArchitecture returns the error for an architecture without a family. It
-// names the missing feature, if known, and says whether a graph block could
-// express it.
+// names the missing feature, if known.
 func (s *Spec) unknownArchitecture(arch string) error {
 	for _, o := range unsupportedArchitectures() {
 		if !slices.Contains(o.Architectures, arch) {
 			continue
 		}
-		graph := "nor do the ops of a graph: block"
-		if o.Graph {
-			graph = "but a graph: block can express it with the ops of docs/ops.md"
-		}
-		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention, linear attention, state spaces or short convolutions with an FFN or experts), %s", arch, o.Missing, graph)
+		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention, linear attention, state spaces or short convolutions with an FFN or experts), nor do the ops of a graph: block", arch, o.Missing)
 	}
 	return errAt(Pos{File: s.File}, "unknown architecture %q%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), or with a graph: block if no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
 }

@@ -12,7 +12,12 @@ func (m *Model) checkRequired(unused []string) error {
 	for _, s := range m.stacks() {
 		for i := range s.hyper.Layers {
 			names := append(m.requiredMixer(&s, i), m.requiredFFN(&s, i)...)
-			if err := m.demand(append(names, m.requiredNorms(&s, i)...), unused); err != nil {
+			if names = append(names, m.requiredNorms(&s, i)...); m.Net.LayerParts == 2 {
+				second := s
+				second.part = secondPart
+				names = append(append(append(names, m.requiredMixer(&second, i)...), m.requiredFFN(&second, i)...), m.requiredNorms(&second, i)...)
+			}
+			if err := m.demand(names, unused); err != nil {
 				return err
 			}
 		}
@@ -95,6 +100,11 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 			out = append(out, l+"cross_attn."+w+".weight")
 		}
 	}
+	if m.Net.Differential {
+		for _, name := range []string{"q1", "k1", "q2", "k2"} {
+			out = append(out, l+"self_attn.lambda_"+name+".weight")
+		}
+	}
 	if m.Net.AttentionSinks {
 		out = append(out, l+"self_attn.sinks.weight")
 	}
@@ -122,7 +132,7 @@ func (m *Model) requiredFFN(s *stack, i int) []string {
 			out = append(out, l+"feed_forward.act_p.weight", l+"feed_forward.act_n.weight")
 		}
 	}
-	if !m.hasExperts(i) {
+	if !m.hasExperts(i) || s.part != "" {
 		return out
 	}
 	out = append(out, l+"moe.gate.weight")

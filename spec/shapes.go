@@ -171,6 +171,8 @@ func (m *Model) shapesByLayer() func(form string, layer int) (shape, bool) {
 			if bySize[key] == nil {
 				bySize[key] = map[string]shape{}
 				m.stackShapes(&s, bySize[key])
+				s.part = secondPart
+				m.stackShapes(&s, bySize[key])
 			}
 			want, ok := bySize[key][form]
 			return want, ok
@@ -271,13 +273,16 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("feed_forward.w1n3", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w3n1", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
-	linear("moe.gate", m.Net.ExpertCount, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
-	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
+	linear("moe.gate", m.Net.ExpertCount+m.Net.MoEZeroExperts, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
+	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount + m.Net.MoEZeroExperts}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
 	m.normShapes(s, out)
 	m.mixerShapes(s, out)
 	m.streamShapes(s, out)
 	bias := s.in("self_attn.relative_bias.weight")
 	out[bias] = shape{dims: []int{m.storedRows(layerName(bias, 0)), h.Heads}, why: heads}
+	for _, name := range []string{"q1", "k1", "q2", "k2"} {
+		out[s.in("self_attn.lambda_"+name+".weight")] = shape{dims: []int{h.HeadDim}, why: heads}
+	}
 	out[s.in("self_attn.sinks.weight")] = shape{dims: []int{h.Heads}, why: heads}
 	for name, n := range map[string]int{"q_norm": h.Heads, "k_norm": h.KVHeads} {
 		s2 := shape{dims: []int{h.HeadDim}, why: heads, alt: [][]int{{n * h.HeadDim}, {n, h.HeadDim}}}

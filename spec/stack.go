@@ -10,7 +10,8 @@ import (
 type stack struct {
 	std     string // first part of its tensors' standard names: "enc" or "dec"
 	hyper   Hyper
-	windows []int // sliding window of each layer, or its chunk as a negative number; 0: neither
+	windows []int  // sliding window of each layer, or its chunk as a negative number; 0: neither
+	part    string // secondPart for the names of the second part of a layer
 }
 
 // stacks returns the network's stacks in the order of execution.
@@ -21,16 +22,20 @@ func (m *Model) stacks() []stack {
 		if m.Net.decodes() {
 			h = m.Encoder
 		}
-		out = append(out, stack{"enc", h, m.layerWindows(h.Layers)})
+		out = append(out, stack{std: "enc", hyper: h, windows: m.layerWindows(h.Layers)})
 	}
 	if m.Net.decodes() {
-		out = append(out, stack{"dec", m.Hyper, m.layerWindows(m.Hyper.Layers)})
+		out = append(out, stack{std: "dec", hyper: m.Hyper, windows: m.layerWindows(m.Hyper.Layers)})
 	}
 	return out
 }
 
 // in returns the standard name of a layer's tensor, such as enc.{i}.self_attn.wq.
-func (s *stack) in(name string) string { return s.std + ".{i}." + name }
+func (s *stack) in(name string) string { return s.std + ".{i}." + s.part + name }
+
+// secondPart is the first part of the names of the tensors that the second part of a layer
+// has.
+const secondPart = "second."
 
 // chunked reports whether a layer attends within chunks.
 func (n *Network) chunked(layer int) bool {
@@ -71,7 +76,7 @@ func (m *Model) hasExperts(layer int) bool {
 // missingForm reports whether only some layers of the stack have a tensor and this
 // layer is not one of them.
 func (m *Model) missingForm(s *stack, form string, layer int) bool {
-	name := strings.TrimPrefix(form, s.std+".{i}.")
+	name := strings.TrimPrefix(strings.TrimPrefix(form, s.std+".{i}."), secondPart)
 	if s.std == "dec" {
 		if missing, known := m.missingMixer(name, layer); known {
 			return missing

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
@@ -74,7 +75,7 @@ func (s *scheduler) expert(op *ir.Op, at, bias int) *Expert {
 // routed returns the maximum number of this rank's experts that a row uses. If the
 // experts are divided among ranks, each rank has its columns of the routes.
 func routed(route *ir.Value, experts int) int {
-	for route.Op != nil && (route.Op.Def.Name == "head_cols" || route.Op.Def.Name == "mul" && route.Op.Args[1].Kind == ir.Weight) {
+	for route.Op != nil && (slices.Contains([]string{"head_cols", "l2norm", "split"}, route.Op.Def.Name) || route.Op.Def.Name == "mul" && route.Op.Args[1].Kind == ir.Weight) {
 		route = route.Op.Args[0].Value
 	}
 	if route.Op == nil || route.Op.Def.Name != "route" {

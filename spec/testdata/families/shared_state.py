@@ -27,4 +27,7 @@ MODELS = {
     "gemma3n": ("Gemma3nForCausalLM", "Gemma3nTextConfig", gemma3n()),
     "gemma4": ("Gemma4ForCausalLM", "Gemma4TextConfig", gemma4(use_double_wide_mlp=True)),
     "gemma4_moe": ("Gemma4ForCausalLM", "Gemma4TextConfig", gemma4(layer_types=[SLIDE, FULL, SLIDE, FULL], num_hidden_layers=4, num_kv_shared_layers=0, hidden_size_per_layer_input=0, attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=12, tie_word_embeddings=False, final_logit_softcapping=5.0)),
+    "dbrx": ("DbrxForCausalLM", "DbrxConfig", dict(d_model=24, n_heads=4, n_layers=2, max_seq_len=128, attn_config=dict(kv_n_heads=2, clip_qkv=0.8, rope_theta=500.0), ffn_config=dict(ffn_hidden_size=12, moe_num_experts=4, moe_top_k=2, moe_normalize_expert_weights=2.0))),
+    "diffllama": ("DiffLlamaForCausalLM", "DiffLlamaConfig", llm(num_hidden_layers=3, head_dim=8)),
+    "longcat_flash": ("LongcatFlashForCausalLM", "LongcatFlashConfig", dict(hidden_size=24, num_layers=2, num_attention_heads=2, ffn_hidden_size=32, q_lora_rank=10, kv_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4, head_dim=4, v_head_dim=5, moe_topk=3, n_routed_experts=4, zero_expert_num=2, expert_ffn_hidden_size=12, max_position_embeddings=128)),
 }

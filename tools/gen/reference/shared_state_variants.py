@@ -14,6 +14,9 @@ def add(family, llm):
     gemma4(family, llm)
     gemma3n(family, llm)
     llama4(family, llm)
+    dbrx(family, llm)
+    diffllama(family, llm)
+    longcat(family, llm)
 
 
 def gemma4(family, llm):
@@ -52,3 +55,23 @@ def llama4(family, llm):
            plain={}, three=dict(num_experts_per_tok=3), layers=dict(moe_layers=[1, 3]), step=dict(interleave_moe_layer_step=2, _edit=dict(moe_layers=None)), rope=dict(no_rope_layers=[0, 1, 1, 0, 1]), interval=dict(no_rope_layer_interval=2, _edit=dict(no_rope_layers=None, layer_types=None)), bias=dict(attention_bias=True),
            llama3=dict(rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)), small=dict(attention_chunk_size=5), untuned=dict(attn_temperature_tuning=False), nonorm=dict(use_qk_norm=False), tied=dict(tie_word_embeddings=True), act=dict(hidden_act="gelu"), eps=dict(rms_norm_eps=1e-2),
            types=dict(layer_types=[CHUNK, FULL, CHUNK, CHUNK, FULL]), full=dict(attention_chunk_size=None), long=dict(_prompt=150, _steps=4, max_position_embeddings=256, attention_chunk_size=64), mqa=dict(num_key_value_heads=1))
+
+
+def dbrx(family, llm):
+    attn, ffn = dict(kv_n_heads=2, clip_qkv=1.0, rope_theta=500.0), dict(ffn_hidden_size=24, moe_num_experts=4, moe_top_k=2)
+    base = dict(d_model=48, n_heads=4, n_layers=3, max_seq_len=128, attn_config=attn, ffn_config=ffn)
+    def with_ffn(**kw):
+        return dict(ffn_config={**ffn, **kw})
+    family("dbrx", "DbrxForCausalLM", "DbrxConfig", base, plain={}, mha=dict(attn_config=dict(attn, kv_n_heads=4)), raw=with_ffn(moe_normalize_expert_weights=None), squares=with_ffn(moe_normalize_expert_weights=2.0), one=with_ffn(moe_top_k=1), gelu=with_ffn(ffn_act_fn=dict(name="gelu")), theta=dict(rope_parameters=dict(rope_type="default", rope_theta=500.0)),
+           published=dict(rope_parameters=dict(rope_type="default", rope_theta=500.0), _edit=dict(rope_parameters=None, attn_config=dict(attn, rope_theta=500.0, attn_pdrop=0), ffn_config=dict(ffn, moe_normalize_expert_weights=1, moe_jitter_eps=0.01), num_key_value_heads=None)), scaled=dict(rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=2.0)))
+
+
+def diffllama(family, llm):
+    base = llm(num_hidden_layers=4)
+    family("diffllama", "DiffLlamaForCausalLM", "DiffLlamaConfig", base, four={}, bias=dict(attention_bias=True), mha=dict(num_key_value_heads=4), wide=dict(head_dim=20), tied=dict(tie_word_embeddings=True), rope=dict(rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=2.0)), eps=dict(rms_norm_eps=1e-2), six=dict(num_attention_heads=6, num_key_value_heads=2, head_dim=8), act=dict(hidden_act="gelu"))
+
+
+def longcat(family, llm):
+    base = dict(hidden_size=48, num_layers=2, num_attention_heads=4, ffn_hidden_size=64, q_lora_rank=20, kv_lora_rank=24, qk_nope_head_dim=12, qk_rope_head_dim=8, head_dim=8, v_head_dim=10, moe_topk=3, n_routed_experts=4, zero_expert_num=3, expert_ffn_hidden_size=24, max_position_embeddings=128)
+    yarn = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, mscale=0.7, mscale_all_dim=0.9, rope_theta=10000.0)
+    family("longcat_flash", "LongcatFlashForCausalLM", "LongcatFlashConfig", base, plain={}, nozero=dict(zero_expert_num=0), three=dict(num_layers=3, moe_topk=2), yarn=dict(rope_parameters=yarn), bias=dict(attention_bias=True), scale=dict(routed_scaling_factor=1.0), tied=dict(tie_word_embeddings=True), eps=dict(rms_norm_eps=1e-2), many=dict(zero_expert_num=8, moe_topk=5), act=dict(hidden_act="gelu"))
