@@ -39,6 +39,8 @@ var transformForms = []transformForm{
 	{name: "exp", args: 1},
 	{name: "sub", args: 2},
 	{name: "dot", args: 2},
+	{name: "linear", args: -1},
+	{name: "layernorm", args: 3, nums: 1},
 	{name: "fill", args: 1, nums: 1, whole: true},
 	{name: "quantize", args: 1, typ: true},
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},

@@ -158,7 +158,7 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 		return misfit()
 	}
 	switch r.Op {
-	case "concat", "interleave":
+	case "concat", "interleave", "linear", "layernorm":
 		return joined(r, in)
 	case "rows":
 		if num(0) >= num(1) || num(1) > out[0] {
@@ -211,9 +211,24 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	return out, nil
 }
 
+// projectedShape returns the shape of a product or norm of rows.
+func projectedShape(r *tensor.Transform, in [][]int) ([]int, error) {
+	x, w := in[0], in[1]
+	switch {
+	case r.Op == "layernorm" && len(x) == 2 && slices.Equal(w, x[1:]) && slices.Equal(in[2], x[1:]):
+		return slices.Clone(x), nil
+	case r.Op == "linear" && len(x) == 2 && len(w) == 2 && w[1] == x[1] && (len(in) == 2 || len(in) == 3 && slices.Equal(in[2], w[:1])):
+		return []int{x[0], w[0]}, nil
+	}
+	return nil, fmt.Errorf("transform %s does not fit shape %s", r, intList(x))
+}
+
 // joined returns the shape of operands concatenated by rows; interleave pads each
 // operand to a multiple of 16 rows.
 func joined(r *tensor.Transform, in [][]int) ([]int, error) {
+	if r.Op == "linear" || r.Op == "layernorm" {
+		return projectedShape(r, in)
+	}
 	for _, s := range in[1:] {
 		if !slices.Equal(s[1:], in[0][1:]) {
 			return nil, fmt.Errorf("transform %s: operands %s and %s differ in more than rows", r, intList(in[0]), intList(s))

@@ -231,11 +231,12 @@ func (s *sharder) attention(op *ir.Op) error {
 	for _, w := range []struct { // in the order of arguments, because weights are named in the order of their creation
 		at  int
 		how string
-	}{{shape.Rel, "part_cols"}, {shape.Sinks, "part_rows"}} {
+		cut cut
+	}{{shape.Rel, "part_cols", geo.q}, {shape.RelKeys, "part_rows", geo.q.times(shape.HeadDim)}, {shape.RelQueries, "part_cols", geo.q.times(shape.HeadDim)}, {shape.Sinks, "part_rows", geo.q}} {
 		if w.at == 0 {
 			continue
 		}
-		if op.Args[w.at], err = s.part(op.Args[w.at], w.how, geo.q); err != nil {
+		if op.Args[w.at], err = s.part(op.Args[w.at], w.how, w.cut); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -22,9 +23,22 @@ import (
 //	layers_below(n, yes, no)     yes for the first n layers
 //	by_layer(x, key, no, other…) the entry key of x's entry for each layer, or no; x has the layers'
 //	                             numbers as keys, and its entries have no keys but key and other
+//	split(x, sep)                the parts of a text x between separators; a list x itself
 //	count(x)                     number of entries of a list or characters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
 	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow, "by_layer": byLayer,
+	"split": func(args []any, _ map[string]any) (any, error) {
+		text, ok := args[0].(string)
+		if !ok {
+			return args[0], nil
+		}
+		sep, _ := args[len(args)-1].(string)
+		var out []any
+		for _, part := range strings.Split(text, sep) {
+			out = append(out, strings.TrimSpace(part))
+		}
+		return out, nil
+	},
 	"count": func(args []any, _ map[string]any) (any, error) {
 		list, err := entries(args[0])
 		return float64(len(list)), err

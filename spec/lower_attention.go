@@ -70,6 +70,8 @@ func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 			a = a.flag("rel_bidirectional")
 		}
 	}
+	tables, content := l.disentangled()
+	args, a = append(args, tables...), append(a, content...)
 	sa := l.s.in("self_attn.")
 	if l.Net.AttentionSinks {
 		args, a = append(args, l.weight("sinks", sa+"sinks.weight", nil)), a.flag("sinks")
@@ -167,6 +169,9 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v, gate string) {
 		out[p.name] = l.linear(p.name, "w"+p.name, p.std, x, p.c)
 	}
 	for _, p := range parts {
+		if own := sa + "w" + p.name; p.std != own && l.has(own+".bias") { // of a part of a fused matrix
+			p.std, p.c = own, nil
+		}
 		out[p.name] = l.bias(p.name, "w"+p.name+"_bias", p.std, out[p.name], p.c)
 	}
 	if gate = l.ownGate(x); gate == "" {

@@ -11,8 +11,8 @@ import (
 func (l *lowerer) embedding() string {
 	x := l.t.op("x0", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
 	x = l.maskDropout(x)
-	late := l.projectsLate()
-	if !late {
+	late, behind := l.projectsLate(), l.projectsSum()
+	if !late && !behind {
 		x = l.projected(x)
 	}
 	scaled := func() {
@@ -27,6 +27,9 @@ func (l *lowerer) embedding() string {
 		scaled()
 	}
 	x = l.typeEmbeddings(l.learnedPositions(x))
+	if behind {
+		x = l.projected(x)
+	}
 	if !l.Net.LinearNormBeforeSinusoid {
 		scaled()
 	}
@@ -61,6 +64,20 @@ func (l *lowerer) projected(x string) string {
 func (l *lowerer) projectsLate() bool {
 	norm, ok := l.tensors[l.s.std+".input_norm.weight"]
 	return ok && len(norm.Shape) == 1 && norm.Shape[0] == l.Hyper.Embed && (l.Hyper.Embed != l.Hyper.Hidden || l.s.std == "enc")
+}
+
+// projectsSum reports whether positions or token types have the embeddings' width, and the
+// norm behind them the hidden width (DeBERTa).
+func (l *lowerer) projectsSum() bool {
+	if l.Hyper.Embed == l.Hyper.Hidden || l.projectsLate() {
+		return false
+	}
+	for _, table := range []string{".pos_embeddings.weight", ".token_type_embeddings.weight"} {
+		if t, ok := l.tensors[l.s.std+table]; ok && len(t.Shape) == 2 && t.Shape[1] == l.Hyper.Embed {
+			return true
+		}
+	}
+	return false
 }
 
 // head writes the ops on output rows: the final norm and the projection to the

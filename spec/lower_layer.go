@@ -40,6 +40,9 @@ func (l *lowerer) attnScale(layer int) float64 {
 		m := yarnScale(rs.Factor, rs.MScaleAllDim)
 		scale = m * m / math.Sqrt(float64(l.Hyper.HeadDim))
 	}
+	if n := len(l.Net.PosAttention); n > 0 && scale == 0 { // of the sum of 1 + n products
+		scale = 1 / math.Sqrt(float64(l.Hyper.HeadDim*(1+n)))
+	}
 	if !l.Net.AttnInverseLayer {
 		return scale
 	}

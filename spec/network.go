@@ -7,7 +7,7 @@ type Network struct {
 	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; transformer.X is the same as X, general and transformer are decoder_only, and bert is encoder_only; llama and bloom are decoder_only and preset norm, activation and positions
 	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
 	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"` // activation of the FFN; gelu is the tanh approximation; a glu_ name means that w1 stores gate and up in one matrix
-	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // position encoding; empty: a learned table if the files have one; alibi: in an encoder, by the distance to either side; relative_bias: T5's relative position biases
+	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias|disentangled"`                                                                                             // position encoding; empty: a learned table if the files have one; alibi: in an encoder, by the distance to either side; relative_bias: T5's relative position biases; disentangled: products of content with the embeddings of relative positions (DeBERTa)
 	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`                                                                                                                                                                      // number added to the positions that index the position table or the sinusoid (OPT: 2)
 
 	QKColumnOrder       int     `yaml:"qk_column_order"`       // pairs of channels that rope rotates; 0, 1: neighbors; 2: channel i and i + half
@@ -93,7 +93,9 @@ type Network struct {
 	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                                // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
 	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`                    // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
 	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                            // layer 0 has no norm before attention (ModernBERT)
-	RelMaxDistance   int      `yaml:"relative_max_distance"`                          // with relative_bias: minimum distance of the last bucket (T5)
+	RelMaxDistance   int      `yaml:"relative_max_distance"`                          // with relative_bias: minimum distance of the last bucket (T5); with disentangled: that of the last position
+	RelSpacing       string   `yaml:"relative_spacing" words:"linear|log"`            // with disentangled: positions for all distances, or, beyond a quarter of them, logarithmically fewer
+	PosAttention     []string `yaml:"position_attention" words:"c2p|p2c|p2p"`         // with disentangled: products of content with positions (c2p) and of positions with content (p2c); p2p only counts in the scale
 
 	HeadDims  []int    `yaml:"head_dims"`                         // channels of a head in each layer, repeated; default: head_dim (Gemma 4)
 	KVHeads   []int    `yaml:"kv_heads"`                          // KV heads of each layer, repeated; default: num_key_value_heads (Gemma 4)
@@ -210,7 +212,7 @@ func newNetwork() Network {
 		PerLayer:       PerLayerEmbeddings{EmbedScale: 1, ProjectionScale: 1, Scale: 1},
 		AltUp:          AltUp{RouterScale: 1},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
-		RelMaxDistance: 128, MaskTokenID: -1, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
+		RelMaxDistance: 128, RelSpacing: "linear", MaskTokenID: -1, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
 }
 

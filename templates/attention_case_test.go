@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -27,6 +26,8 @@ type attentionCase struct {
 	rel                       []float32 // [buckets][ldrel]
 	ldrel, relMax             int
 	relBucket                 []int16   // of the distances -relMax … relMax
+	relKeys, relQueries       []float32 // [heads·dim][ldkeys], [buckets][ldqueries], or none
+	ldkeys, ldqueries         int
 	selected                  []float32 // [T][top] positions, or none
 	top                       int
 	pos, seq, slot            []int32 // [T]
@@ -52,8 +53,8 @@ func (c *attentionCase) rows(s int) int {
 }
 
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, sinks %v, selected %d, first %d, past %d",
-		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.sinks != nil, c.top, c.first, c.past)
+	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, content %v %v, sinks %v, selected %d, first %d, past %d",
+		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.relKeys != nil, c.relQueries != nil, c.sinks != nil, c.top, c.first, c.past)
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -81,6 +82,8 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 		c.causal, c.tree, c.window, c.alibi = false, false, 0, nil
 	} else if r.IntN(3) == 0 {
 		c.randomBias()
+	} else if !c.causal {
+		c.randomContent()
 	}
 	if r.IntN(3) == 0 {
 		c.sinks = normal(r, c.heads(), 1)
@@ -93,18 +96,6 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	c.q = normal(r, c.tokens()*c.ldq, 1)
 	c.fill(lib, kind)
 	return c
-}
-
-// randomBias draws a table of relative biases, with the buckets of T5 for
-// either kind of attention.
-func (c *attentionCase) randomBias() {
-	buckets := 2 * (2 + c.r.IntN(15))
-	c.relMax = buckets + c.r.IntN(150)
-	c.ldrel = c.heads() + c.r.IntN(5)
-	c.rel = normal(c.r, buckets*c.ldrel, 1)
-	for d := -c.relMax; d <= c.relMax; d++ {
-		c.relBucket = append(c.relBucket, int16(ops.RelBucket(d, buckets, c.relMax, !c.causal)))
-	}
 }
 
 // randomSteps draws sequences, their earlier rows, tokens and ancestor masks.
@@ -290,6 +281,12 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	if c.rel != nil {
 		a.rel, a.ldrel, a.relBucket, a.relMax = &c.rel[0], int64(c.ldrel), &c.relBucket[0], int32(c.relMax)
 	}
+	if c.relKeys != nil {
+		a.relKeys, a.ldkeys, a.relBucket, a.relMax = &c.relKeys[0], int64(c.ldkeys), &c.relBucket[0], int32(c.relMax)
+	}
+	if c.relQueries != nil {
+		a.relQueries, a.ldqueries, a.relBucket, a.relMax = &c.relQueries[0], int64(c.ldqueries), &c.relBucket[0], int32(c.relMax)
+	}
 	if c.selected != nil {
 		a.selected, a.lds, a.top = &c.selected[s.from*c.top], int64(c.top), int32(c.top)
 	}
@@ -358,18 +355,24 @@ func (c *attentionCase) reference(t, h int) []float64 {
 			continue
 		}
 		k, x := c.k[s][(row*c.kvHeads+kv)*c.dim:], 0.0
+		far := min(max(pos-int(c.pos[t]), -c.relMax), c.relMax)
 		for d, f := range q {
 			x += float64(f) * k[d]
+			if c.relKeys != nil {
+				x += float64(f) * float64(c.relKeys[(h*c.dim+d)*c.ldkeys+int(c.relBucket[far+c.relMax])])
+			}
+			if c.relQueries != nil {
+				x += k[d] * float64(c.relQueries[int(c.relBucket[far+c.relMax])*c.ldqueries+h*c.dim+d])
+			}
 		}
 		x *= float64(c.scale())
 		if cp := float64(c.softcap); cp > 0 {
 			x = cp * math.Tanh(x/cp)
 		}
 		if c.alibi != nil {
-			x += float64(c.alibi[h]) * float64(pos-int(c.pos[t]))
+			x -= float64(c.alibi[h]) * math.Abs(float64(pos-int(c.pos[t])))
 		}
 		if c.rel != nil {
-			far := min(max(pos-int(c.pos[t]), -c.relMax), c.relMax)
 			x += float64(c.rel[int(c.relBucket[far+c.relMax])*c.ldrel+h])
 		}
 		most = max(most, x)

@@ -104,6 +104,10 @@ type cAttention struct {
 	ldrel                     int64
 	relBucket                 *int16
 	relMax                    int32
+	relKeys                   *float32
+	ldkeys                    int64
+	relQueries                *float32
+	ldqueries                 int64
 	selected                  *float32
 	lds                       int64
 	top                       int32

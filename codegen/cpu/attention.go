@@ -39,6 +39,12 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	if a.Selected != nil {
 		w.P(".selected = %s, .lds = %d, .top = %d,", e.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
 	}
+	if a.RelKeys != nil {
+		w.P(".rel_keys = %s, .ldkeys = %d,", f.RelKeys, f.KeysPitch)
+	}
+	if a.RelQueries != nil {
+		w.P(".rel_queries = %s, .ldqueries = %d,", f.RelQueries, f.QueriesPitch)
+	}
 	if a.Relative != nil {
 		w.P(".rel = %s, .ldrel = %d, .rel_bucket = %s, .rel_max = %d,", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 )
 
 // AttentionFields are the C expressions of the arguments of attention on every
@@ -12,12 +13,14 @@ type AttentionFields struct {
 	Step, State, Scale, Window, Alibi, Sinks string
 	Relative, Buckets                        string // table of the relative bias, and the buckets of distances
 	RelativePitch                            int
+	RelKeys, RelQueries                      string // keys and queries of relative positions
+	KeysPitch, QueriesPitch                  int
 }
 
 // Attention writes the tables of an attention and returns the C expressions of its
 // arguments.
 func (s *Symbols) Attention(w *Writer, r *layout.Region, a *layout.Attention) (f AttentionFields, err error) {
-	f = AttentionFields{Step: "s", Scale: Float(a.Scale), Window: strconv.Itoa(a.Windows[0]), Alibi: "NULL", Sinks: "NULL", Relative: "NULL", Buckets: "NULL"}
+	f = AttentionFields{Step: "s", Scale: Float(a.Scale), Window: strconv.Itoa(a.Windows[0]), Alibi: "NULL", Sinks: "NULL", Relative: "NULL", Buckets: "NULL", RelKeys: "NULL", RelQueries: "NULL"}
 	if f.State, err = s.State(a.StateArg, r.Loop); err != nil {
 		return f, err
 	}
@@ -33,10 +36,19 @@ func (s *Symbols) Attention(w *Writer, r *layout.Region, a *layout.Attention) (f
 		}
 	}
 	if b := a.Relative; b != nil {
-		if f.Relative, err = s.Weight(b.Table, r.Loop); err != nil {
-			return f, err
+		for _, t := range []struct {
+			arg   *ir.Arg
+			name  *string
+			pitch *int
+		}{{b.Table, &f.Relative, &f.RelativePitch}, {a.RelKeys, &f.RelKeys, &f.KeysPitch}, {a.RelQueries, &f.RelQueries, &f.QueriesPitch}} {
+			if t.arg == nil {
+				continue
+			}
+			if *t.name, err = s.Weight(*t.arg, r.Loop); err != nil {
+				return f, err
+			}
+			*t.pitch = layout.Round16(t.arg.Type.Cols())
 		}
-		f.RelativePitch = layout.Round16(b.Table.Type.Cols())
 		f.Buckets = w.Table("int16_t", "buckets", Ints(b.Buckets))
 	}
 	if a.Cross {

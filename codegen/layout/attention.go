@@ -21,14 +21,16 @@ type Attention struct {
 	Alibi          []float64 // slopes of the heads, or none
 	Sinks          *ir.Arg   // logits of the heads' sinks, or nil
 	Relative       *RelativeBias
-	Selected       *Place // positions of the rows that a token sees, or nil
+	RelKeys        *ir.Arg // keys of relative positions [heads·width, buckets], or nil
+	RelQueries     *ir.Arg // queries of relative positions [buckets, heads·width], or nil
+	Selected       *Place  // positions of the rows that a token sees, or nil
 }
 
 // A RelativeBias is a score bias by bucket of the distance (T5).
 type RelativeBias struct {
-	Table   ir.Arg // [buckets, heads]
-	Max     int    // distances beyond it share a bucket
-	Buckets []int  // of distance −Max … Max
+	Table   *ir.Arg // [buckets, heads]; nil: the bias depends on content
+	Max     int     // distances beyond it share a bucket
+	Buckets []int   // of distance −Max … Max
 }
 
 func (s *scheduler) attention(op *ir.Op) error {
@@ -57,9 +59,20 @@ func (s *scheduler) attention(op *ir.Op) error {
 		a.Selected = &p
 	}
 	if n := op.Int("rel_buckets"); n > 0 {
-		r := &RelativeBias{Table: op.Args[shape.Rel], Max: op.Int("rel_max")}
+		r := &RelativeBias{Max: op.Int("rel_max")}
+		if op.Word("rel_spacing") == "linear" {
+			r.Max = n / 2
+		}
+		for _, w := range []struct {
+			at int
+			to **ir.Arg
+		}{{shape.Rel, &r.Table}, {shape.RelKeys, &a.RelKeys}, {shape.RelQueries, &a.RelQueries}} {
+			if w.at > 0 {
+				*w.to = &op.Args[w.at]
+			}
+		}
 		for d := -r.Max; d <= r.Max; d++ { // the bucket of each distance is known now
-			r.Buckets = append(r.Buckets, ops.RelBucket(d, n, r.Max, op.Bool("rel_bidirectional")))
+			r.Buckets = append(r.Buckets, ops.RelIndex(op, d))
 		}
 		a.Relative = r
 	}

@@ -196,6 +196,8 @@ var operations = map[string]operation{
 	"exp":          {1, 0, evalExp},
 	"sub":          {2, 0, evalSub},
 	"dot":          {2, 0, evalDot},
+	"linear":       {-1, 0, evalLinear},
+	"layernorm":    {3, 1, evalLayerNorm},
 	"fill":         {1, 1, evalFill},
 	"quantize":     {1, 0, nil}, // evaluator.quantize
 

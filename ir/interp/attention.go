@@ -32,7 +32,7 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 			for _, row := range rows {
 				key := row.fields[ki][group*shape.HeadDim:][:shape.HeadDim]
 				distance := row.pos - r.step.Pos[t]
-				s := score(o, shape, query, key, r.tpRank, h, distance)
+				s := score(o, shape, query, key, r.tpRank, h, distance, contentScore(o, shape, args, query, key, h, distance))
 				if shape.Rel > 0 {
 					s += args[shape.Rel].At(relBucket(o, distance), h)
 				}
@@ -54,9 +54,9 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 }
 
 // score returns one attention score before the softmax; distance is the row's position
-// minus the token's.
-func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, distance int) float64 {
-	s := 0.0
+// minus the token's, content the sum that is added to the product.
+func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, distance int, content float64) float64 {
+	s := content
 	for i := range q {
 		s += q[i] * k[i]
 	}
@@ -66,6 +66,23 @@ func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, dis
 	}
 	if slopes := o.Floats("alibi"); slopes != nil {
 		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * -math.Abs(float64(distance)) // the slopes of all ranks, or of this rank
+	}
+	return s
+}
+
+// contentScore returns the products of content with the position at a distance.
+func contentScore(o *ir.Op, shape ops.AttentionShape, args []*tensor.Tensor, q, k []float64, head, distance int) float64 {
+	if shape.RelKeys == 0 && shape.RelQueries == 0 {
+		return 0
+	}
+	s, at := 0.0, ops.RelIndex(o, distance)
+	for i := range q {
+		if shape.RelKeys > 0 {
+			s += q[i] * args[shape.RelKeys].At(head*shape.HeadDim+i, at)
+		}
+		if shape.RelQueries > 0 {
+			s += k[i] * args[shape.RelQueries].At(at, head*shape.HeadDim+i)
+		}
 	}
 	return s
 }

@@ -30,11 +30,16 @@ const dotLength = 8
 // only read in part, may follow from another module.
 func Random(seed uint64, ms ...*ir.Module) (Source, error) {
 	s := shapes{found: map[string]*storedShape{}}
-	for _, m := range ms {
-		s.mod = m
-		for _, w := range m.Weights {
-			if err := s.weight(w); err != nil {
-				return nil, err
+	for _, open := range []bool{false, true} { // last those whose operands' columns may follow from others
+		for _, m := range ms {
+			s.mod = m
+			for _, w := range m.Weights {
+				if projects(TransformOf(w)) != open {
+					continue
+				}
+				if err := s.weight(w); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -60,6 +65,11 @@ func randomTensor(seed uint64, name string, shape []int) *tensor.Tensor {
 		}
 	}
 	return t
+}
+
+// projects reports whether a transform contains the function linear.
+func projects(r *tensor.Transform) bool {
+	return r.Op == "linear" || slices.ContainsFunc(r.Args, projects)
 }
 
 // shapes infers the shapes of stored tensors from the transforms.
@@ -118,6 +128,15 @@ func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) 
 	case "dot":
 		n := cmp.Or(s.rowsKnown(r.Args[0]), s.rowsKnown(r.Args[1]), dotLength)
 		return errors.Join(s.push(r.Args[0], index, []int{n}, exact), s.push(r.Args[1], index, []int{n}, exact))
+	case "linear":
+		n := cmp.Or(s.colsKnown(r.Args[0], index), s.colsKnown(r.Args[1], index), dotLength)
+		err := errors.Join(s.push(r.Args[0], index, []int{want[0], n}, exact), s.push(r.Args[1], index, []int{want[1], n}, exact))
+		for _, bias := range r.Args[2:] {
+			err = errors.Join(err, s.push(bias, index, want[1:], exact))
+		}
+		return err
+	case "layernorm":
+		return errors.Join(s.push(r.Args[0], index, want, exact), s.push(r.Args[1], index, want[1:], exact), s.push(r.Args[2], index, want[1:], exact))
 	case "concat", "interleave":
 		return s.pushJoined(r, index, want, exact)
 	case "rows":
@@ -218,6 +237,21 @@ func (s *shapes) rowsKnown(r *tensor.Transform) int {
 		return int(r.Nums[0])
 	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "exp", "sub", "quantize", "quantize_sparse", "permute_rows":
 		return s.rowsKnown(r.Args[0])
+	}
+	return 0
+}
+
+// colsKnown returns the columns of a stored matrix that is wanted already; 0 if none is.
+func (s *shapes) colsKnown(r *tensor.Transform, index []int) int {
+	if r.Op == "layernorm" {
+		r = r.Args[0]
+	}
+	if r.Op != "source" {
+		return 0
+	}
+	name, err := tensor.SourceName(r.Name, index)
+	if have := s.found[name]; err == nil && have != nil && len(have.shape) == 2 {
+		return have.shape[1]
 	}
 	return 0
 }

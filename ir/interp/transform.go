@@ -79,6 +79,10 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 		return &tensor.Tensor{DType: plain(x.DType), Shape: shape, F: x.F}, nil
 	case "l2norm_rows":
 		return unitRows(x), nil
+	case "linear":
+		return linearRows(in), nil
+	case "layernorm":
+		return layerNormRows(in, r.Nums[0]), nil
 	case "cols":
 		return picked(x, shape, func(row, col int) (int, int) { return row, num(0) + col }), nil
 	case "transpose":

@@ -47,6 +47,7 @@ var Attention = &ir.OpDef{
 		"softcap c: scores become c·tanh(s/c) before masking. " +
 		"alibi: adds −slope[head] · |row's position − own position| (Press et al. 2021; without causal, the symmetric form). " +
 		"rel_buckets: adds rel[bucket, head], with the bucket computed from row's position − own position (T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops). " +
+		"rel_keys, rel_queries: adds to q·kᵀ, before scale, q·rel_keys[bucket] and k·rel_queries[bucket] of the head, with the bucket of a distance: disentangled attention (DeBERTa: He et al. 2021, eq. 4). " +
 		"sinks: adds exp(sink[head]) to the denominator (gpt-oss). " +
 		"selected: of the visible rows, only those at the positions in the row of the last argument (a result of select_rows) are visible. " +
 		"cross: cross-attention, which reads all rows of a source state that another graph wrote, regardless of their positions.",
@@ -54,6 +55,8 @@ var Attention = &ir.OpDef{
 		param("q", "f32[T, heads·head_dim]", value),
 		param("kv", "state with fields k: [kv_heads, head_dim] and v: [kv_heads, v_dim]", state),
 		optional(param("rel", "weight [rel_buckets, heads], with rel_buckets", either)),
+		optional(param("rel_keys", "weight [heads·head_dim, rel_buckets], with the flag rel_keys", either)),
+		optional(param("rel_queries", "weight [rel_buckets, heads·head_dim], with the flag rel_queries", either)),
 		optional(param("sinks", "weight [heads], with the flag sinks; follows rel", either)),
 		optional(param("selected", "f32[T, top], with the flag selected; follows sinks", value)),
 	},
@@ -68,6 +71,9 @@ var Attention = &ir.OpDef{
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0: none"},
 		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region, the slopes of all ranks in rank order"},
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: no such argument"},
+		{Name: "rel_keys", Kind: ir.BoolAttr, Doc: "positions are keys of the content's queries; there is no argument rel then"},
+		{Name: "rel_queries", Kind: ir.BoolAttr, Doc: "positions are queries of the content's keys; there is no argument rel then"},
+		{Name: "rel_spacing", Kind: ir.WordAttr, Default: "buckets", Words: []string{"buckets", "linear", "log"}, Doc: "bucket of a distance; buckets: RelBucket; linear, log: of the position behind, from the middle of the buckets (see RelIndex in ir/ops)"},
 		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "minimum distance of the last bucket"},
 		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions use the upper half of the buckets"},
 		{Name: "sinks", Kind: ir.BoolAttr, Doc: "an argument is a learned extra score per head"},
@@ -83,6 +89,8 @@ type AttentionShape struct {
 	HeadDim, VDim  int // elements of a key head and of a value head
 	Scale          float64
 	Rel, Sinks     int // indices of these weights in Args; 0: none
+	RelKeys        int // likewise
+	RelQueries     int // likewise
 	Selected       int // index of the positions of the visible rows in Args; 0: none
 }
 
@@ -95,8 +103,15 @@ func AttentionShapeOf(o *ir.Op) AttentionShape {
 		s.Scale = 1 / math.Sqrt(float64(s.HeadDim))
 	}
 	at := 2
-	if o.Int("rel_buckets") > 0 {
+	content := o.Bool("rel_keys") || o.Bool("rel_queries")
+	if o.Int("rel_buckets") > 0 && !content {
 		s.Rel, at = at, at+1
+	}
+	if o.Bool("rel_keys") {
+		s.RelKeys, at = at, at+1
+	}
+	if o.Bool("rel_queries") {
+		s.RelQueries, at = at, at+1
 	}
 	if o.Bool("sinks") {
 		s.Sinks, at = at, at+1
@@ -168,13 +183,13 @@ func Span(o *ir.Op, iter int) int {
 // them.
 func attentionWeights(o *ir.Op, s AttentionShape) error {
 	want := 2
-	for _, at := range []int{s.Rel, s.Sinks, s.Selected} {
+	for _, at := range []int{s.Rel, s.RelKeys, s.RelQueries, s.Sinks, s.Selected} {
 		if at > 0 {
 			want++
 		}
 	}
 	if len(o.Args) != want {
-		return fmt.Errorf("%d arguments, expected %d: rel_buckets, sinks and selected each require one", len(o.Args), want)
+		return fmt.Errorf("%d arguments, expected %d: rel_buckets, rel_keys, rel_queries, sinks and selected each require one", len(o.Args), want)
 	}
 	for at, a := range o.Args {
 		if at >= 2 && (a.Kind == ir.Weight) == (at == s.Selected) {
@@ -190,6 +205,9 @@ func attentionWeights(o *ir.Op, s AttentionShape) error {
 		if err := vector(o.Args[s.Sinks], s.Heads); err != nil {
 			return err
 		}
+	}
+	if s.RelKeys > 0 || s.RelQueries > 0 {
+		return contentBias(o, s)
 	}
 	if s.Rel == 0 {
 		return nil

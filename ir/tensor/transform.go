@@ -29,6 +29,8 @@ import (
 //	softplus(a)                                 log(1 + exp(x)) of each element
 //	exp(a)  sub(a, b)                           exp(x) of each element; a − b, elementwise, in float32
 //	dot(a, b)                                   dot product of two vectors, as one element
+//	linear(a, w, b)                             a·wᵀ + b; linear(a, w) has no b
+//	layernorm(a, w, b, eps)                     layer norm of each row
 //	fill(a, n)                                  the one element of a, n times
 //	@name                                       another weight of the module (Op "weight"; only in the IR)
 //	quantize(a, type)                           to a block or float type, by its rounding rule

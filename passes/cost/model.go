@@ -137,6 +137,11 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 		p.Attend += float64(op.Args[0].Type.Cols())
 	case "attention":
 		p.Attend += 2 * float64(op.Args[0].Type.Cols())
+		for _, flag := range []string{"rel_keys", "rel_queries"} {
+			if op.Bool(flag) { // products with twice as many positions as a block has rows
+				p.Attend += 2 * float64(op.Args[0].Type.Cols())
+			}
+		}
 		p.Heads = op.Int("kv_heads")
 	case "embed":
 		return

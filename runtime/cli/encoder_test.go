@@ -242,7 +242,9 @@ func TestLogitScore(t *testing.T) {
 		{&manifest.LogitScore{True: 9}, logits.Logits[0][9]},
 		{&manifest.LogitScore{True: 9, False: &no}, logits.Logits[0][9] - logits.Logits[0][12]},
 	} {
-		var out struct{ Outputs []struct{ Scores, Logits []float64 } }
+		var out struct {
+			Outputs []struct{ Scores, Logits []float64 }
+		}
 		newBinary(t, func(m *manifest.Manifest) { m.Score = c.score }).must(t, &out, "classify", "--ids", "9,10,11", "--json")
 		got := out.Outputs[0]
 		if len(got.Logits) != 1 || math.Abs(got.Logits[0]-c.want) > 1e-5 || math.Abs(got.Scores[0]-1/(1+math.Exp(-c.want))) > 1e-5 {

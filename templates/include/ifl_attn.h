@@ -110,7 +110,7 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
 }
 
 static inline int ifl_attn_whole(const ifl_attention *a, int seq) {
-  return a->step->first[seq + 1] - a->step->first[seq] == 1 && a->kv_heads > 1 && a->heads <= IFL_ATTN_BLOCK &&
+  return a->step->first[seq + 1] - a->step->first[seq] == 1 && a->kv_heads > 1 && !a->rel_keys && !a->rel_queries && a->heads <= IFL_ATTN_BLOCK &&
          ifl_attn_seq_rows(a->step, seq) >= IFL_ATTN_LONG && !ifl_tree(a->step, seq);
 }
 

@@ -34,8 +34,12 @@ MODELS = {
 }
 
 
+DEBERTA = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False, type_vocab_size=0, pad_token_id=0)
 MODELS |= {
     "embeddinggemma": ("Gemma3TextModel", "Gemma3TextConfig", enc(num_key_value_heads=1, head_dim=12, sliding_window=6, query_pre_attn_scalar=10, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention"]), {}),
+    "deberta_v2": ("DebertaV2ForSequenceClassification", "DebertaV2Config", enc(**DEBERTA, position_buckets=4, max_relative_positions=20, norm_rel_ebd="layer_norm", share_att_key=True, num_labels=3), dict(classes="logits")),
+    "deberta_v2_own": ("DebertaV2ForMaskedLM", "DebertaV2Config", enc(**DEBERTA, max_relative_positions=8, embedding_size=12, legacy=True), LOGITS),
+    "deberta": ("DebertaForMaskedLM", "DebertaConfig", enc(**{**DEBERTA, "pos_att_type": ["c2p", "p2c", "p2p"]}), LOGITS),
     "esm": ("EsmForMaskedLM", "EsmConfig", enc(position_embedding_type="rotary", token_dropout=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "esm_absolute": ("EsmForMaskedLM", "EsmConfig", enc(emb_layer_norm_before=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "sentence_bert": ("BertModel", "BertConfig", enc(type_vocab_size=1), dict(pooled="pooler_output")),

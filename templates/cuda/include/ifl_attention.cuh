@@ -21,6 +21,10 @@ struct ifl_attention {
   const float *alibi, *sinks; /* [heads], or NULL */
   const float *rel;           /* relative bias by bucket and head, or NULL (T5) */
   int64_t ldrel;
+  const float *rel_keys; /* keys of relative positions [heads·DIM][buckets], or NULL */
+  int64_t ldkeys;
+  const float *rel_queries; /* queries of relative positions [buckets][heads·DIM], or NULL */
+  int64_t ldqueries;
   const int16_t *rel_bucket; /* [2·rel_max + 1] */
   int rel_max;
   const float *selected; /* [tokens][lds]: the positions of the only visible rows, ascending, the rest +∞; or NULL */
@@ -102,16 +106,39 @@ IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, in
   return false;
 }
 
+/* The table row of a position. */
+IFL_DEVICE int64_t ifl_attn_bucket(const ifl_attention &a, int pos, int own) {
+  int d = pos - own;
+  d = d < -a.rel_max ? -a.rel_max : d > a.rel_max ? a.rel_max : d;
+  return a.rel_bucket[d + a.rel_max];
+}
+
 IFL_DEVICE float ifl_attn_bias(const ifl_attention &a, int head, int pos, int own) {
   float b = 0;
   if (a.alibi)
     b -= a.alibi[head] * fabsf((float)(pos - own));
-  if (a.rel) {
-    int d = pos - own;
-    d = d < -a.rel_max ? -a.rel_max : d > a.rel_max ? a.rel_max : d;
-    b += a.rel[a.rel_bucket[d + a.rel_max] * a.ldrel + head];
-  }
+  if (a.rel)
+    b += a.rel[ifl_attn_bucket(a, pos, own) * a.ldrel + head];
   return b;
+}
+
+/* The products of a query and of a key with the table rows of their distance, in f32. */
+template <class K, int DIM>
+IFL_DEVICE float ifl_attn_content(const ifl_attention &a, int head, int pos, int own, const float *q, const typename K::element *key,
+                                  const uint16_t *scales) {
+  const int at = ifl_attn_bucket(a, pos, own);
+  float c = 0, p = 0;
+  for (int b = 0; b < DIM; b += 32) {
+    float part = 0;
+    for (int d = b; d < b + 32 && d < DIM; d++) {
+      if (a.rel_keys)
+        c = fmaf(q[d], a.rel_keys[(int64_t)(head * DIM + d) * a.ldkeys + at], c);
+      if (a.rel_queries)
+        part = fmaf(a.rel_queries[at * a.ldqueries + head * DIM + d], K::get(key[(int64_t)d * 16]), part);
+    }
+    p += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
+  }
+  return c + p;
 }
 
 /* The layout of a block's shared memory, in floats. */
@@ -141,6 +168,8 @@ IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, 
           part = fmaf(q[g * DIM + d], K::get(key[(int64_t)d * 16]), part);
         dot += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
       }
+      if (a.rel_keys || a.rel_queries)
+        dot += ifl_attn_content<K, DIM>(a, kv * GROUP + g, pos, v.own, q + g * DIM, key, scales);
       s = dot * a.scale;
       if (a.softcap > 0)
         s = a.softcap * tanhf(s / a.softcap);

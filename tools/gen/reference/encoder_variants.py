@@ -21,6 +21,7 @@ def add(family, llm):
         bidirectional_families(encoder, llm)
         classifier_families(encoder, llm)
         esm_families(encoder)
+        deberta_families(encoder)
         remote_families(encoder)
 
 
@@ -55,6 +56,15 @@ def bidirectional_families(family, llm):
     gemma = llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20, use_bidirectional_attention=True, layer_types=[SLIDE, FULL, SLIDE, FULL])
     family("embeddinggemma", "Gemma3TextModel", "Gemma3TextConfig", gemma, plain={}, odd=dict(sliding_window=11), wide=dict(sliding_window=64), all_full=dict(layer_types=[FULL] * 4), types=dict(layer_types=None, num_hidden_layers=7), mha=dict(num_key_value_heads=4), eps=dict(rms_norm_eps=1e-2), act=dict(hidden_activation="gelu"),
            published=dict(layer_types=None, num_hidden_layers=7, _edit=dict(rope_parameters=None, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=None, attention_bias=False, final_logit_softcapping=None, attn_logit_softcapping=None, _sliding_window_pattern=6)))
+
+
+def deberta_families(family):
+    both = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False, type_vocab_size=0)
+    log = dict(both, position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True)
+    heads(family, "deberta_v2", "DebertaV2", "DebertaV2Config", enc(pad_token_id=0), v3=log, own=dict(log, share_att_key=False), linear=dict(both, max_relative_positions=12), whole=dict(both), buckets=dict(log, position_buckets=16, max_relative_positions=30), far=dict(log, max_relative_positions=12), c2p=dict(log, pos_att_type=["c2p"]), p2c=dict(log, pos_att_type=["p2c"]), no_norm=dict(log, norm_rel_ebd="none"),
+          plain={}, scaled=dict(pos_att_type=["c2p", "p2c"]), biased=dict(log, position_biased_input=True), types=dict(log, type_vocab_size=2), narrow=dict(log, embedding_size=24), narrow_biased=dict(log, embedding_size=24, position_biased_input=True, type_vocab_size=2), act=dict(log, hidden_act="gelu_new", pooler_hidden_act="tanh"), heads=dict(log, num_attention_heads=6), eps=dict(log, layer_norm_eps=1e-2),
+          head=dict(log, legacy=False), published=dict(log, _edit=dict(pos_att_type="p2c|c2p", max_relative_positions=-1, legacy=None, pooler_hidden_size=48)), long=dict(log, _prompt=120, position_buckets=16))
+    heads(family, "deberta", "Deberta", "DebertaConfig", enc(pad_token_id=0), both=both, short=dict(both, max_relative_positions=12), c2p=dict(both, pos_att_type=["c2p"]), p2c=dict(both, pos_att_type=["p2c"]), p2p=dict(both, pos_att_type=["c2p", "p2c", "p2p"]), plain={}, biased=dict(both, position_biased_input=True), types=dict(both, type_vocab_size=2), published=dict(both, _edit=dict(pos_att_type="c2p|p2c", max_relative_positions=-1)), head=dict(both, legacy=False))
 
 
 def esm_families(family):
