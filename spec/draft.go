@@ -128,7 +128,7 @@ func (s *Spec) draftSpec() (*Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.File, d.Config = filepath.Join(s.draftFolder(), "config.json"), c
+		d.File, d.Config, d.ModelFileFormat = filepath.Join(s.draftFolder(), "config.json"), c, "safetensors" // whatever the model's files are
 		return d, d.derive(nil)
 	}
 	fam, err := s.family("")

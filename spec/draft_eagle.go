@@ -57,10 +57,8 @@ func (m *Model) taps(config map[string]any) ([]int, error) {
 	}
 	list = slices.Clone(list)
 	slices.Sort(list)
-	for i, layer := range list {
-		if layer < 0 || layer > n || i > 0 && layer == list[i-1] {
-			return nil, errAt(at, "draft.layers: have %v; want distinct layers from 0 to %d", list, n)
-		}
+	if len(list) == 0 || list[0] < 0 || list[len(list)-1] > n {
+		return nil, errAt(at, "draft.layers: have %v; want layers from 0 to %d", list, n)
 	}
 	return list, nil
 }

@@ -42,6 +42,20 @@ func TestDraftLayers(t *testing.T) {
 			checkDraftLayer(t, dir, section)
 		})
 	}
+	variants, err := filepath.Glob(os.Getenv("IFLOWC_DRAFTS") + "/*/section") // of tools/gen/reference/draft_variants.py
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range variants {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			t.Parallel()
+			section, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDraftLayer(t, filepath.Dir(file), string(section))
+		})
+	}
 }
 
 func checkDraftLayer(t *testing.T, dir, section string) {
@@ -128,7 +142,7 @@ func TestDraftRefuses(t *testing.T) {
 		{"draft/eagle3", "{kind: mtp}", "no tensor model.layers.7.eh_proj.weight, and no mtp.fc.weight"},
 		{"draft/eagle3", "{file: elsewhere}", "draft.file: "},
 		{"draft/eagle3", "{file: head, layers: [1, 2]}", "want [24 48]"},
-		{"draft/eagle3", "{file: head, layers: [1, 1, 2]}", "want distinct layers from 0 to 7"},
+		{"draft/eagle3", "{file: head, layers: [1, 2, 8]}", "want layers from 0 to 7"},
 		{"draft/eagle3", "{file: head}\nmedusa: {file: x.pt}", "the model spec has a section draft too"},
 		{"families/qwen3_next", "{}", "the files have no layer for multi-token prediction"},
 		{"families/t5", "{}", "a draft layer needs a decoder-only model"},

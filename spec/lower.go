@@ -116,15 +116,15 @@ type lowerer struct {
 
 	// The draft layer.
 	draftLowerer *lowerer
-	tapped       []string // inputs of the layers that it reads
-	prefix       string   // of the names of its weights
-	beside       string   // value beside the input of its attention
+	tapped       map[int]string // inputs of the layers that it reads
+	prefix       string         // of the names of its weights
+	beside       string         // value beside the input of its attention
 }
 
 // enter makes s the current stack.
 func (l *lowerer) enter(s *stack) {
 	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
-	l.t, l.cs = newText(), map[string]string{}
+	l.t, l.cs, l.tapped = newText(), map[string]string{}, map[int]string{}
 	l.kv = "%kv"
 	if s.std == "enc" {
 		l.kv = "%enc"

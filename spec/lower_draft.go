@@ -1,10 +1,6 @@
 package spec
 
-import (
-	"slices"
-
-	"github.com/iflowc/iflowc/ir"
-)
+import "github.com/iflowc/iflowc/ir"
 
 // draftFeatures is the name of the states that the graph of a draft layer reads.
 const draftFeatures = "features"
@@ -18,9 +14,13 @@ func (l *lowerer) features(x string) string {
 		n, _ = l.norm("f", "out_norm", l.s.std+".output_norm", n, l.Net.OutputNormBase)
 		return n
 	}
-	taps := slices.Clone(l.tapped)
-	if slices.Contains(d.Taps, l.Hyper.Layers) {
-		taps = append(taps, x)
+	var taps []string
+	for _, layer := range d.Taps {
+		if tapped, ok := l.tapped[layer]; ok {
+			taps = append(taps, tapped)
+		} else {
+			taps = append(taps, x) // behind the last layer
+		}
 	}
 	c := l.t.op("f", "concat", taps, nil)
 	return l.t.op("f", "matmul", []string{c, l.inner().weight("in", draftIn, nil)}, nil)

@@ -58,7 +58,7 @@ func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
 		l.at, l.layersOfRun, l.Hyper = run.lo, run.hi-run.lo, l.sizesAt(l.s, run.lo)
 		if l.Draft != nil && slices.Contains(l.Draft.Taps, run.lo) {
-			l.tapped = append(l.tapped, xs[0])
+			l.tapped[run.lo] = xs[0]
 		}
 		xs = l.repeat(hint, xs, run, func(xs []string) []string { return l.streamLayer(xs, run) })
 	}

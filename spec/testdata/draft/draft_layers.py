@@ -1,6 +1,6 @@
 """Makes the folders beside it: tiny models with draft layers, and a float64 reference of what the layers compute.
 
-    python make.py [name …]        needs torch 2.15, transformers 5.24
+    python draft_layers.py [name …]        needs torch 2.15, transformers 5.24
 
 transformers loads no draft layer. The reference is written here from the formulas of DeepSeek-V3 (arXiv:2412.19437, §2.2),
 of Qwen3-Next's published layer, and of EAGLE-3 (Li et al. 2025, arXiv:2503.01840, §3.1). Decoder layers are those of
@@ -18,7 +18,7 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "families"))
+sys.path[:0] = [os.path.join(HERE, "..", "families"), os.path.join(HERE, "..", "..", "..", "tools", "gen", "reference")]
 import hybrids  # noqa: E402
 import make  # noqa: E402
 
@@ -151,7 +151,7 @@ EAGLE = {
 }
 
 
-def eagle_tensors(spec, width, target, vocab, seed):
+def eagle_tensors(spec, width, vocab, seed):
     h, f, d = spec["head"]["hidden_size"], spec["head"]["intermediate_size"], spec["head"].get("head_dim") or spec["head"]["hidden_size"] // spec["head"]["num_attention_heads"]
     q, kv = spec["head"]["num_attention_heads"] * d, spec["head"]["num_key_value_heads"] * d
     columns, at = spec["vocab"] or vocab, spec["names"]
@@ -160,7 +160,11 @@ def eagle_tensors(spec, width, target, vocab, seed):
               f"{at}.mlp.gate_proj": (f, h), f"{at}.mlp.up_proj": (f, h), f"{at}.mlp.down_proj": (h, f)}
     if spec.get("own_embed"):
         shapes["embed_tokens"] = (vocab, h)
-    w = {k + ".weight": tensor(seed, k, *s) for k, s in shapes.items()}
+    if spec["head"].get("attention_bias"):
+        shapes |= {f"{at}.self_attn.{p}_proj.bias": (n,) for p, n in zip("qkvo", (q, kv, kv, h))}
+    if spec["head"].get("mlp_bias"):
+        shapes |= {f"{at}.mlp.{p}_proj.bias": (n,) for p, n in zip(("gate", "up", "down"), (f, f, h))}
+    w = {k if k.endswith(".bias") else k + ".weight": tensor(seed, k, *s) for k, s in shapes.items()}
     if spec["vocab"]:
         tokens = torch.randperm(vocab, generator=torch.Generator().manual_seed(6 + seed))[:columns].sort().values
         w["d2t"] = tokens - torch.arange(columns)
@@ -172,19 +176,24 @@ def eagle_tensors(spec, width, target, vocab, seed):
 def eagle(name, spec=None, seed=0, out=None):
     spec = spec or EAGLE[name]
     out = out or os.path.join(HERE, name)
-    model = make.build("LlamaForCausalLM", "LlamaConfig", {k: v for k, v in spec["target"].items()})
+    model = make.build(*spec.get("model", ("LlamaForCausalLM", "LlamaConfig")), spec["target"])
     make.save(os.path.basename(out), copy.deepcopy(model), {}, os.path.dirname(out))
     target, vocab = model.config, model.config.vocab_size
-    w = eagle_tensors(spec, target.hidden_size, target, vocab, seed)
-    config = dict(architectures=["LlamaForCausalLMEagle3"], model_type="llama", num_hidden_layers=1, vocab_size=vocab, draft_vocab_size=spec["vocab"] or vocab, hidden_act="silu", rms_norm_eps=1e-5,
-                  max_position_embeddings=128, tie_word_embeddings=False, target_hidden_size=target.hidden_size, **spec["head"])
-    if "taps" in spec:
+    w = eagle_tensors(spec, target.hidden_size, vocab, seed)
+    config = {**dict(architectures=["LlamaForCausalLMEagle3"], model_type="llama", num_hidden_layers=1, vocab_size=vocab, draft_vocab_size=spec["vocab"] or vocab, hidden_act="silu", rms_norm_eps=1e-5,
+                     max_position_embeddings=128, tie_word_embeddings=False, target_hidden_size=target.hidden_size), **spec["head"]}
+    if "taps" in spec and spec.get("form") != "speculators":
         config["eagle_config"] = dict(eagle_aux_hidden_state_layer_ids=[i - 1 for i in spec["taps"]])
     if spec.get("norm_before_residual"):
         config["norm_before_residual"] = True
+    stored = config
+    if spec.get("form") == "speculators":
+        layer = {k: config[k] for k in ("model_type", "num_hidden_layers", "vocab_size", "hidden_act", "rms_norm_eps", "max_position_embeddings", *spec["head"])}
+        stored = dict(architectures=["Eagle3DraftModel"], speculators_model_type="eagle3", draft_vocab_size=config["draft_vocab_size"], target_hidden_size=None, transformer_layer_config=layer,
+                      norm_before_residual=bool(spec.get("norm_before_residual")), eagle_aux_hidden_state_layer_ids=spec.get("taps"))
     os.makedirs(os.path.join(out, "head"))
     save_file(w, os.path.join(out, "head", "model.safetensors"))
-    json.dump(config, open(os.path.join(out, "head", "config.json"), "w"), indent=1, sort_keys=True)
+    json.dump(stored, open(os.path.join(out, "head", "config.json"), "w"), indent=1, sort_keys=True)
     finish(out, eagle_reference(spec, model.double(), {k: v.double() if v.is_floating_point() else v for k, v in w.items()}, config))
 
 
@@ -203,7 +212,8 @@ def eagle_reference(spec, model, w, config):
         residual = hidden_norm(h) if spec.get("norm_before_residual") else h
         x = residual + eagle_attention(torch.cat([e, hidden_norm(h)], -1), w, at, config)
         m = norm(x, w[f"{at}.post_attention_layernorm.weight"], eps, 0)
-        z = x + (torch.nn.functional.silu(m @ w[f"{at}.mlp.gate_proj.weight"].T) * (m @ w[f"{at}.mlp.up_proj.weight"].T)) @ w[f"{at}.mlp.down_proj.weight"].T
+        linear = lambda y, p: y @ w[f"{at}.mlp.{p}_proj.weight"].T + w.get(f"{at}.mlp.{p}_proj.bias", 0)
+        z = x + linear(tf.activations.ACT2FN[config["hidden_act"]](linear(m, "gate")) * linear(m, "up"), "down")
         logits = norm(z, w["norm.weight"], eps, 0) @ w["lm_head.weight"].T
         rows = rows or [torch.cat([logits[i], z[i]]) for i in (0, len(ids) // 2)]
         rows.append(torch.cat([logits[-1], z[-1]]))
@@ -215,13 +225,18 @@ def eagle_attention(x, w, at, config):
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     d = config.get("head_dim") or config["hidden_size"] // heads
     t = len(x)
-    q, k, v = ((x @ w[f"{at}.self_attn.{p}_proj.weight"].T).view(t, -1, d).transpose(0, 1) for p in "qkv")
-    angle = torch.arange(t).double()[:, None] * config.get("rope_theta", 10000.0) ** (-torch.arange(0, d, 2).double() / d)
+    linear = lambda y, p: y @ w[f"{at}.self_attn.{p}_proj.weight"].T + w.get(f"{at}.self_attn.{p}_proj.bias", 0)
+    q, k, v = (linear(x, p).view(t, -1, d).transpose(0, 1) for p in "qkv")
+    frequencies = config.get("rope_theta", 10000.0) ** (-torch.arange(0, d, 2).double() / d)
+    if scaling := config.get("rope_scaling"):
+        frequencies = frequencies / scaling["factor"]  # linear
+    angle = torch.arange(t).double()[:, None] * frequencies
     cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
     turn = lambda y: y * cos + torch.cat([-y[..., d // 2:], y[..., :d // 2]], -1) * sin
     q, k = turn(q), turn(k).repeat_interleave(heads // kv, 0)
     scores = q @ k.transpose(1, 2) / d ** 0.5 + torch.full((t, t), float("-inf"), dtype=torch.double).triu(1)
-    return (scores.softmax(-1) @ v.repeat_interleave(heads // kv, 0)).transpose(0, 1).reshape(t, -1) @ w[f"{at}.self_attn.o_proj.weight"].T
+    a = (scores.softmax(-1) @ v.repeat_interleave(heads // kv, 0)).transpose(0, 1).reshape(t, -1)
+    return linear(a, "o")
 
 
 def main():
