@@ -75,6 +75,7 @@ func (l *lowerer) draft() {
 	p := in.t.op("p", "matmul", []string{n, l.draftHead()}, nil)
 	in.yield(map[string]string{ir.DraftGraph: in.t.op("p", "concat", []string{p, z}, nil)}, ir.DraftGraph)
 	in.state(in.kv, in.Hyper, []int{0}, "")
+	in.indexState()
 	in.checkAllUsed()
 	l.adopt(in)
 }

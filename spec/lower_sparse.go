@@ -72,7 +72,7 @@ func (l *lowerer) selectRows(x, c, rope string) {
 	norm := sa + "index_k_norm"
 	w, b := l.weight("index_k_norm", norm+".weight", nil), l.weight("index_k_norm_bias", norm+".bias", nil)
 	k = turn("ikr", l.normWith("ikn", "std", k, w, b, cmp.Or(n.NormEps, l.Net.NormEps), 0, 1), 1)
-	rows := l.perLayer("%index", l.Net.indexes)
+	rows := l.perLayer("%"+l.prefix+"index", l.Net.indexes)
 	l.t.effect("kv_append", []string{rows, k})
 	// Scores are scaled by 1/√head_dim, and by 1/√heads as in transformers.
 	by := l.scaled("iw", l.affine("iw", "index_weights", sa+"index_weights", x), 1/math.Sqrt(float64(n.Heads*n.HeadDim)))
@@ -82,7 +82,7 @@ func (l *lowerer) selectRows(x, c, rope string) {
 // indexState declares the keys of the layers with an indexer, in at most 16 bits.
 func (l *lowerer) indexState() {
 	if _, all := l.layersWith(l.Net.indexes); all > 0 {
-		l.states = append(l.states, fmt.Sprintf("state %%index[%d] : rows {k: %s[1, %d]} paged %d", all, l.Spec.indexType(), l.Net.Indexer.HeadDim, pageRows))
+		l.states = append(l.states, fmt.Sprintf("state %%%sindex[%d] : rows {k: %s[1, %d]} paged %d", l.prefix, all, l.Spec.indexType(), l.Net.Indexer.HeadDim, pageRows))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // draftLayers are the models of spec/testdata/draft with their sections draft.
 var draftLayers = map[string]string{
-	"deepseek_v3": "kind: mtp", "glm4_moe": "kind: mtp", "qwen3_next": "kind: mtp", "qwen3_5": "kind: mtp", "eagle3": "file: head", "eagle3_wide": "file: head",
+	"deepseek_v3": "kind: mtp", "deepseek_v32": "kind: mtp", "glm4_moe": "kind: mtp", "qwen3_next": "kind: mtp", "qwen3_5": "kind: mtp", "eagle3": "file: head", "eagle3_wide": "file: head",
 }
 
 // draftReference is the part of an expected.json that a drafter sees: the last tokens' rows.

@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "families"), os.path.join(HERE, "..", "..", "..", "tools", "gen", "reference")]
 import hybrids  # noqa: E402
 import make  # noqa: E402
+import sparse  # noqa: E402
 
 FULL, LINEAR = "full_attention", "linear_attention"
 LENGTH = 21
@@ -30,9 +31,12 @@ DEEPSEEK = hybrids.latent(n_group=2, topk_group=1, first_k_dense_replace=1, q_lo
 GLM = hybrids.llm(n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=12, num_experts_per_tok=2, first_k_dense_replace=1, head_dim=8, use_qk_norm=True, attention_bias=True, num_hidden_layers=2)
 HYBRID = [LINEAR, FULL]
 
+OWN = {"layer_types": FULL, "mlp_layer_types": "sparse", "indexer_types": "full"}  # of the layer for multi-token prediction
+
 MTP = {
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", DEEPSEEK),
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeConfig", GLM),
+    "deepseek_v32": ("DeepseekV32ForCausalLM", "DeepseekV32Config", dict(sparse.MLA, num_hidden_layers=2, first_k_dense_replace=1, max_position_embeddings=128)),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextConfig", hybrids.delta(norm_topk_prob=True, **hybrids.EXPERTS, num_hidden_layers=2, layer_types=HYBRID)),
     "qwen3_5": ("Qwen3_5ForCausalLM", "Qwen3_5TextConfig", hybrids.delta(num_hidden_layers=2, layer_types=HYBRID, tie_word_embeddings=True)),
 }
@@ -54,8 +58,9 @@ def deeper(cls, config_cls, params, vocab=None):
     params = {k: v for k, v in params.items() if v is not None}
     n = params["num_hidden_layers"]
     more = {**params, "num_hidden_layers": n + 1}
-    if "layer_types" in params:
-        more["layer_types"] = params["layer_types"] + [FULL]
+    for key, own in OWN.items():
+        if key in params:
+            more[key] = params[key] + [own]
     if vocab:
         more["vocab_size"] = vocab
     return make.build(cls, config_cls, more), n
@@ -95,8 +100,9 @@ def mtp(name, spec=None, own=True, seed=0, out=None):
     path = os.path.join(out, "config.json")
     config = json.load(open(path))
     config["num_hidden_layers"] = n
-    if "layer_types" in config:
-        config["layer_types"] = config["layer_types"][:n]
+    for key in OWN:
+        if config.get(key):
+            config[key] = config[key][:n]
     if name.startswith("qwen"):
         config["mtp_num_hidden_layers"] = 1
     else:
@@ -112,16 +118,18 @@ def mtp_reference(model, n, w, base):
     layers, first = model.model.layers, torch.nn.ModuleList(list(model.model.layers)[:n])
     block = layers[n]
     model.model.layers, c.num_hidden_layers = first, n
-    if hasattr(c, "layer_types") and c.layer_types:
-        c.layer_types = list(c.layer_types)[:n]
+    for key in OWN:
+        if getattr(c, key, None):
+            setattr(c, key, list(getattr(c, key))[:n])
     ids = ids_of(c.vocab_size)
     h = model.model(torch.tensor([ids]), use_cache=False).last_hidden_state[0]
     for part in block.modules():
         if hasattr(part, "layer_idx"):
             part.layer_idx = 0
     model.model.layers, c.num_hidden_layers = torch.nn.ModuleList([block]), 1
-    if hasattr(c, "layer_types") and c.layer_types:
-        c.layer_types = [FULL]
+    for key, own in OWN.items():
+        if getattr(c, key, None):
+            setattr(c, key, [own])
     model.model.norm = torch.nn.Identity()
     embed, head = w.get("embed", model.model.embed_tokens.weight), w.get("head", model.lm_head.weight)
     follow = ids[1:]

@@ -33,6 +33,16 @@ def deepseek(rng):
     return ("DeepseekV3ForCausalLM", "DeepseekV3Config", {**base, "num_hidden_layers": n, "first_k_dense_replace": rng.choice(range(n + 1)), "n_group": groups[0], "topk_group": groups[1], "num_experts": None})
 
 
+def indexed(rng, name):
+    n = rng.choice([1, 2, 3])
+    cls, config, params = MTP["deepseek_v32"]
+    extra = options(rng, n_shared_experts=[1, 2], norm_topk_prob=[True, False], rms_norm_eps=[1e-6, 1e-3], index_topk=[5, 7, 30], index_n_heads=[14, 20])
+    if name == "deepseek_v32":
+        return cls, config, {**params, **extra, "num_hidden_layers": n, "first_k_dense_replace": rng.choice(range(n + 1))}
+    kinds = ["full"] + [rng.choice(["full", "shared"]) for _ in range(n - 1)]
+    return "GlmMoeDsaForCausalLM", "GlmMoeDsaConfig", {**params, **extra, "num_hidden_layers": n, "first_k_dense_replace": None, "indexer_types": kinds, "mlp_layer_types": [rng.choice(["dense", "sparse"]) for _ in range(n)]}
+
+
 def glm(rng):
     n = rng.choice([1, 2, 3])
     extra = options(rng, use_qk_norm=[True, False], attention_bias=[True, False], n_shared_experts=[1, 2], norm_topk_prob=[True, False], routed_scaling_factor=[1.0, 1.5], rms_norm_eps=[1e-5, 1e-3],
@@ -83,7 +93,8 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     for i in range(args.count):
         families.VOCAB = rng.choice([40, 43, 64])
-        for name, make in (("deepseek_v3", deepseek), ("glm4_moe", glm), *((n, lambda r, n=n: qwen(r, n)) for n in ("qwen3_next", "qwen3_5", "qwen3_5_moe"))):
+        for name, make in (("deepseek_v3", deepseek), ("glm4_moe", glm), *((n, lambda r, n=n: qwen(r, n)) for n in ("qwen3_next", "qwen3_5", "qwen3_5_moe")),
+                           *((n, lambda r, n=n: indexed(r, n)) for n in ("deepseek_v32", "glm_moe_dsa"))):
             out = os.path.join(args.out, f"{name}_{args.seed}_{i}")
             draft.mtp(name, make(rng), own=rng.random() < 0.5, seed=args.seed * 100 + i, out=out)
             section(out, "{kind: mtp}")
