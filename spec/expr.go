@@ -70,7 +70,7 @@ var exprParser = participle.MustBuild[exprFallback](
 )
 
 // exprForm is the pattern of a text that is an expression.
-const exprForm = `^(\$|= |(act|bf16|count|split|int|each|layers_at|layers_below|layers_every|by_layer)\()`
+const exprForm = `^(\$|= |(act|bf16|count|split|divided|int|each|layers_at|layers_below|layers_every|by_layer)\()`
 
 var exprStart = regexp.MustCompile(exprForm)
 

@@ -23,10 +23,27 @@ import (
 //	layers_below(n, yes, no)     yes for the first n layers
 //	by_layer(x, key, no, other…) the entry key of x's entry for each layer, or no; x has the layers'
 //	                             numbers as keys, and its entries have no keys but key and other
+//	divided(x, n)                a number x, or each entry of a list x, divided by n and rounded down; a list
 //	split(x, sep)                the parts of a text x between separators; a list x itself
 //	count(x)                     number of entries of a list or characters of a text
 var listFunctions = map[string]func(args []any, config map[string]any) (any, error){
 	"each": each, "layers_at": layersAt, "layers_every": layersEvery, "layers_below": layersBelow, "by_layer": byLayer,
+	"divided": func(args []any, _ map[string]any) (any, error) {
+		list, ok := args[0].([]any)
+		if !ok {
+			list = args[:1]
+		}
+		by, _ := number(args[len(args)-1])
+		var out []any
+		for _, x := range list {
+			n, ok := number(x)
+			if !ok || by == 0 {
+				return nil, fmt.Errorf("%v is no number to divide by %v", x, by)
+			}
+			out = append(out, math.Floor(n/by))
+		}
+		return out, nil
+	},
 	"split": func(args []any, _ map[string]any) (any, error) {
 		text, ok := args[0].(string)
 		if !ok {

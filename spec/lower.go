@@ -109,6 +109,8 @@ type lowerer struct {
 	temperature         string // factor on queries by position
 	values, firstValues string // values of the layer being written, and of the first layer
 	selected            string // rows that the last layer with an indexer chose
+	isGlobal            string // whether a token is global
+	attendedTo          string // input of the attention being written
 	at                  int    // first layer of the run being written
 	layersOfRun         int
 	t                   *text

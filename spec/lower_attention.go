@@ -15,6 +15,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 		return l.attend(l.latentQueryKeyValue(x, run.rope), l.ownGate(x), run)
 	}
 	h := l.Hyper
+	l.attendedTo = x
 	q, k, v, gate := l.queryKeyValue(x)
 	if v != "" && l.Net.ValueNorm != "none" {
 		v = l.normOp("vn", l.Net.ValueNorm, v, "", "", 0, h.KVHeads)
@@ -79,7 +80,7 @@ func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 	if l.Net.indexer(l.at) != "none" {
 		args, a = append(args, l.selected), a.flag("selected")
 	}
-	o := l.t.op("a", "attention", args, a)
+	o := l.withGlobal(l.t.op("a", "attention", args, a))
 	if gate != "" {
 		o = l.t.op("a", "mul", []string{o, l.t.op("ag", "sigmoid", []string{gate}, nil)}, nil)
 	}
@@ -110,6 +111,9 @@ func (l *lowerer) attentionAttrs(run layerRun) attrs {
 		case list[0] > 0:
 			a = a.int(span.name, list[0])
 		}
+	}
+	if n.GlobalTokens > 0 && l.s.std == "enc" {
+		a = a.int("global", n.GlobalTokens)
 	}
 	if n.AttnSoftcap > 0 {
 		a = a.num("softcap", n.AttnSoftcap)

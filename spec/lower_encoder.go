@@ -22,6 +22,7 @@ func (l *lowerer) encode() {
 		l.inputs("out_rows")
 	}
 	l.ropeTables()
+	l.globalTokens()
 	x := l.layers("xn", l.embedding())
 	x, _ = l.norm("xn", "out_norm", "enc.output_norm", x, l.Net.OutputNormBase)
 	l.state(l.kv, l.Hyper, l.allLayers(), "source")

@@ -97,7 +97,7 @@ var standardForms = []string{
 	"input_transform", "input_transform.pre_norm", "input_transform.post_norm",
 	"output_transform", "output_transform.pre_norm", "output_transform.post_norm",
 	"self_attn.pre_norm", "self_attn.post_norm", "self_attn.second_post_norm", "self_attn.out_norm", "self_attn.q_norm", "self_attn.k_norm",
-	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.rel_wk", "self_attn.rel_wq", "relative_embeddings", "relative_norm", "self_attn.relative_bias",
+	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.global_wq", "self_attn.global_wk", "self_attn.global_wv", "self_attn.rel_wk", "self_attn.rel_wq", "relative_embeddings", "relative_norm", "self_attn.relative_bias",
 	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
 	"self_attn.wq_a", "self_attn.q_a_norm", "self_attn.wq_b", "self_attn.wkv_a", "self_attn.kv_a_norm", "self_attn.wkv_b",
 	"self_attn.lambda_q1", "self_attn.lambda_k1", "self_attn.lambda_q2", "self_attn.lambda_k2",

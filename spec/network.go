@@ -77,6 +77,8 @@ type Network struct {
 	AttentionChunk   int      `yaml:"attention_chunk"`                                // positions of a chunk, of which a token attends to its own up to itself (Llama 4)
 	TemperatureFloor int      `yaml:"temperature_floor"`                              // in layers without rope, queries are multiplied by 1 + temperature_scale · log(1 + ⌊(position + 1) / temperature_floor⌋) (Llama 4); 0: not
 	TemperatureScale float64  `yaml:"temperature_scale"`                              // see temperature_floor
+	SlidingWindows   []int    `yaml:"sliding_windows"`                                // the window of each layer, repeated, in place of sliding_window (Longformer)
+	GlobalTokens     int      `yaml:"global_tokens"`                                  // in an encoder with windows: the first tokens, which see all tokens, by projections of their own, and are seen by all (Longformer)
 	WindowLayerStart int      `yaml:"window_layer_start"`                             // first layer with a sliding window (Qwen2)
 	QKVClamp         float64  `yaml:"qkv_clamp"`                                      // bound on queries, keys and values, which are clipped to ±value (OLMo, MPT); 0: none
 	AttentionSinks   bool     `yaml:"attention_sinks"`                                // each head adds a learned score to the softmax's denominator (gpt-oss)

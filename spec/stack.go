@@ -62,7 +62,9 @@ func (m *Model) layerWindows(layers int) []int {
 		if n.FullAttnStep > 0 && i%n.FullAttnStep == 0 {
 			continue
 		}
-		out[i] = n.SlidingWindow
+		if out[i] = n.SlidingWindow; len(n.SlidingWindows) > 0 {
+			out[i] = n.SlidingWindows[i%len(n.SlidingWindows)]
+		}
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"math/rand/v2"
+
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 )
@@ -41,3 +43,5 @@ func (c *attentionCase) randomContent() {
 		c.alibi = normal(c.r, c.heads(), 0.05)
 	}
 }
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

@@ -19,7 +19,7 @@ func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceD
 type attentionCase struct {
 	r                         *rand.Rand
 	group, kvHeads, dim, vdim int
-	window                    int
+	window, global            int
 	softcap                   float32
 	causal, tree, cross       bool
 	alibi, sinks              []float32
@@ -53,11 +53,9 @@ func (c *attentionCase) rows(s int) int {
 }
 
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, content %v %v, sinks %v, selected %d, first %d, past %d",
-		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.relKeys != nil, c.relQueries != nil, c.sinks != nil, c.top, c.first, c.past)
+	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, global %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, content %v %v, sinks %v, selected %d, first %d, past %d",
+		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.global, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.relKeys != nil, c.relQueries != nil, c.sinks != nil, c.top, c.first, c.past)
 }
-
-func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // normal is n normally distributed numbers times scale.
 func normal(r *rand.Rand, n int, scale float64) []float32 {
@@ -84,6 +82,9 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 		c.randomBias()
 	} else if !c.causal {
 		c.randomContent()
+	}
+	if !c.causal && c.window > 0 && r.IntN(2) == 0 {
+		c.global = 1 + r.IntN(70)
 	}
 	if r.IntN(3) == 0 {
 		c.sinks = normal(r, c.heads(), 1)
@@ -287,6 +288,7 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	if c.relQueries != nil {
 		a.relQueries, a.ldqueries, a.relBucket, a.relMax = &c.relQueries[0], int64(c.ldqueries), &c.relBucket[0], int32(c.relMax)
 	}
+	a.global = int32(c.global)
 	if c.selected != nil {
 		a.selected, a.lds, a.top = &c.selected[s.from*c.top], int64(c.top), int32(c.top)
 	}

@@ -103,7 +103,7 @@ type cAttention struct {
 	rel                       *float32
 	ldrel                     int64
 	relBucket                 *int16
-	relMax                    int32
+	relMax, global            int32
 	relKeys                   *float32
 	ldkeys                    int64
 	relQueries                *float32

@@ -39,6 +39,9 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	if a.Selected != nil {
 		w.P(".selected = %s, .lds = %d, .top = %d,", e.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
 	}
+	if a.Global > 0 {
+		w.P(".global = %d,", a.Global)
+	}
 	if a.RelKeys != nil {
 		w.P(".rel_keys = %s, .ldkeys = %d,", f.RelKeys, f.KeysPitch)
 	}

@@ -22,8 +22,8 @@ func (e *emitter) attention(s *schedule, r *layout.Region, a *layout.Attention) 
 	holes := map[string]any{
 		"Doc": r.Doc, "Count": rowCount(r.Role), "Body": body, "Type": a.State.Elem,
 		"Heads": a.Heads, "KVHeads": a.KVHeads, "Dim": a.State.Dim, "VDim": a.State.VDim}
-	content := a.RelKeys != nil || a.RelQueries != nil
-	if tiles := e.tilesFor(a.State); tiles != nil && r.Role == "tokens" && !content {
+	special := a.RelKeys != nil || a.RelQueries != nil || a.Global > 0
+	if tiles := e.tilesFor(a.State); tiles != nil && r.Role == "tokens" && !special {
 		err = u.tiledAttention(s, a, tiles, holes)
 	} else {
 		err = u.floatAttention(s, r.Role, a, holes)
@@ -69,9 +69,9 @@ func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attent
 	if err != nil {
 		return err
 	}
-	rel := "NULL, 0, NULL, 0, NULL, 0, NULL, 0"
+	rel := fmt.Sprintf("NULL, 0, NULL, 0, NULL, 0, NULL, 0, %d", a.Global)
 	if a.Relative != nil {
-		rel = fmt.Sprintf("%s, %d, %s, %d, %s, %d, %s, %d", f.Relative, f.RelativePitch, f.RelKeys, f.KeysPitch, f.RelQueries, f.QueriesPitch, f.Buckets, a.Relative.Max)
+		rel = fmt.Sprintf("%s, %d, %s, %d, %s, %d, %s, %d, %d", f.Relative, f.RelativePitch, f.RelKeys, f.KeysPitch, f.RelQueries, f.QueriesPitch, f.Buckets, a.Relative.Max, a.Global)
 	}
 	selected := "NULL, 0, 0"
 	if a.Selected != nil {

@@ -17,6 +17,7 @@ type Attention struct {
 	Softcap        float64 // 0: none
 	Windows        []int   // window of each layer, or one for all; 0: none; negative: a chunk
 	Causal         bool
+	Global         int       // with windows: the first positions, which are visible to all
 	Cross          bool      // cross-attention: over the KV cache of the sequence's source
 	Alibi          []float64 // slopes of the heads, or none
 	Sinks          *ir.Arg   // logits of the heads' sinks, or nil
@@ -42,7 +43,7 @@ func (s *scheduler) attention(op *ir.Op) error {
 	shape := ops.AttentionShapeOf(op)
 	a := &Attention{
 		Q: q, Out: s.l.places[op.Results[0]], State: st, StateArg: op.Args[1], Heads: shape.Heads, KVHeads: shape.KVHeads,
-		Scale: shape.Scale, Softcap: op.Float("softcap"), Causal: op.Bool("causal"), Cross: op.Bool("cross"),
+		Scale: shape.Scale, Softcap: op.Float("softcap"), Causal: op.Bool("causal"), Global: op.Int("global"), Cross: op.Bool("cross"),
 		Alibi: op.Floats("alibi"),
 	}
 	for i := range max(len(op.Ints("window")), len(op.Ints("chunk")), 1) {

@@ -16,7 +16,7 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 	q := args[0]
 	out := tensor.New(tensor.F32, q.Shape[0], shape.Heads*shape.VDim)
 	ki, vi := fieldIndex(o.Args[1].State, "k"), fieldIndex(o.Args[1].State, "v")
-	look := view{causal: o.Bool("causal"), cross: o.Bool("cross"), window: ops.Span(o, 0), source: o.Args[1].State.Source}
+	look := view{causal: o.Bool("causal"), cross: o.Bool("cross"), window: ops.Span(o, 0), global: o.Int("global"), source: o.Args[1].State.Source}
 	for t := range q.Shape[0] {
 		rows := r.states.visible(name, r.step, t, look)
 		if shape.Selected > 0 {

@@ -100,6 +100,7 @@ type view struct {
 	causal, cross bool
 	window        int  // negative: a chunk
 	source        bool // the state is a source state
+	global        int  // the first positions, which are visible to all
 }
 
 // visible returns the rows that token t sees, in slot order.
@@ -134,7 +135,7 @@ func (v view) sees(own, row int) bool {
 	switch {
 	case v.causal && row > own:
 		return false
-	case v.window == 0:
+	case v.window == 0 || row < v.global:
 		return true
 	case v.window < 0:
 		return row/-v.window == own/-v.window

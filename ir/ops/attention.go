@@ -68,6 +68,7 @@ var Attention = &ir.OpDef{
 		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; default: 1/√head_dim"},
 		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "with causal: number of visible positions, the token's own included; otherwise the visible distance on either side; 0: all"},
 		{Name: "chunk", Kind: ir.PerLayerInt, Default: 0, Doc: "with causal: positions are divided into chunks of this number, and only those of the token's own chunk are visible; 0: all"},
+		{Name: "global", Kind: ir.IntAttr, Default: 0, Doc: "with window, without causal: the first positions, which are visible whatever the distance (Longformer: Beltagy et al. 2020, §3.1)"},
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0: none"},
 		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region, the slopes of all ranks in rank order"},
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: no such argument"},
@@ -143,6 +144,9 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	}
 	if a := o.Floats("alibi"); o.Has("alibi") && (len(a) == 0 || len(a)%heads != 0) {
 		return nil, fmt.Errorf("alibi has %d slopes for %d heads", len(a), heads)
+	}
+	if g := o.Int("global"); g < 0 || g > 0 && (o.Bool("causal") || o.Bool("cross")) {
+		return nil, fmt.Errorf("global=%d, expected 0 or more, with neither causal nor cross", g)
 	}
 	if slices.Min(o.Ints("window")) < 0 || o.Int("rel_buckets") < 0 {
 		return nil, fmt.Errorf("window or rel_buckets is negative")

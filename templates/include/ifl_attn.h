@@ -104,6 +104,7 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
     end = e > end ? e : end;
     first = f < first ? f : first;
   }
+  if (a->global > 0) first = 0;
   u->lo = first / IFL_PAGE_ROWS;
   u->hi = (end + IFL_PAGE_ROWS - 1) / IFL_PAGE_ROWS;
   if (u->lo >= u->hi) u->lo = u->hi - 1; /* at least one chunk, so that every row is written */

@@ -90,6 +90,7 @@ typedef struct ifl_attention {
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
+  int global; /* with a window: the first positions, which are visible to all */
   /* Disentangled attention (DeBERTa: He et al. 2021), NULL if none: of the bucket b of the distance, the products
    * q·rel_keys[head·dim…][b] and k·rel_queries[b][head·dim…] are added to q·k. heads = kv_heads. */
   const float *rel_keys; int64_t ldkeys;       /* [heads·dim][buckets] */

@@ -251,8 +251,8 @@ def save(name, model, expected, folder=HERE):
     path = os.path.join(out, "config.json")
     with open(path) as f:
         c = wanted(json.load(f), type(model.config)().to_dict())
-    if type(model).__name__ == "EuroBertForMaskedLM":  # whose head, tied, has no tensors that show that there is one
-        c["architectures"] = ["EuroBertForMaskedLM"]
+    if type(model).__name__ in ("EuroBertForMaskedLM", "LongformerForSequenceClassification"):  # which tensors do not tell
+        c["architectures"] = [type(model).__name__]
     with open(path, "w") as f:
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")

@@ -40,6 +40,8 @@ MODELS |= {
     "deberta_v2": ("DebertaV2ForSequenceClassification", "DebertaV2Config", enc(**DEBERTA, position_buckets=4, max_relative_positions=20, norm_rel_ebd="layer_norm", share_att_key=True, num_labels=3), dict(classes="logits")),
     "deberta_v2_own": ("DebertaV2ForMaskedLM", "DebertaV2Config", enc(**DEBERTA, max_relative_positions=8, embedding_size=12, legacy=True), LOGITS),
     "deberta": ("DebertaForMaskedLM", "DebertaConfig", enc(**{**DEBERTA, "pos_att_type": ["c2p", "p2c", "p2p"]}), LOGITS),
+    "longformer": ("LongformerForMaskedLM", "LongformerConfig", enc(pad_token_id=1, attention_window=[4, 8]), LOGITS),
+    "longformer_classes": ("LongformerForSequenceClassification", "LongformerConfig", enc(pad_token_id=1, type_vocab_size=1, attention_window=6, num_labels=3), dict(classes="logits")),
     "esm": ("EsmForMaskedLM", "EsmConfig", enc(position_embedding_type="rotary", token_dropout=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "esm_absolute": ("EsmForMaskedLM", "EsmConfig", enc(emb_layer_norm_before=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "sentence_bert": ("BertModel", "BertConfig", enc(type_vocab_size=1), dict(pooled="pooler_output")),
@@ -122,7 +124,8 @@ def outputs(model, results):
     base = getattr(model, model.base_model_prefix, model)
     expected = {"ids": ids[0].tolist(), "wanted": [0]}
     if not decoder:
-        expected["hidden"] = rows(base(ids, **kw)[0][0, -2:])
+        seen_by_all = {"global_attention_mask": (torch.arange(LENGTH) == 0).int()[None]} if type(model).__name__ == "LongformerForSequenceClassification" else {}
+        expected["hidden"] = rows(base(ids, **kw, **seen_by_all)[0][0, -2:])
     if kw:
         expected["types"] = kw["token_type_ids"][0].tolist()
     out = model(ids, **kw)

@@ -27,6 +27,7 @@ struct ifl_attention {
   int64_t ldqueries;
   const int16_t *rel_bucket; /* [2·rel_max + 1] */
   int rel_max;
+  int global; /* with a window: the first positions, which are visible to all */
   const float *selected; /* [tokens][lds]: the positions of the only visible rows, ascending, the rest +∞; or NULL */
   int64_t lds;
   int top;
@@ -94,7 +95,7 @@ IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, in
   const ifl_step *s = a.step;
   *pos = row;
   if (!v.tree || row < v.past)
-    return row >= v.lo && row < v.end && row < v.rows && ifl_attn_selected(a, t, row);
+    return ((row >= v.lo && row < v.end) || row < a.global) && row < v.rows && ifl_attn_selected(a, t, row);
   const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
   for (int u = s->first[v.seq]; u < s->first[v.seq + 1]; u++) {
     const int i = u - s->first[v.seq];
@@ -295,7 +296,7 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void i
   for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
     m[i] = -INFINITY, l[i] = 0;
   const ifl_attn_view v = ifl_attn_view_of(a, t);
-  const int end = v.tree ? v.rows : v.end, lo = v.lo / 64, hi = (end + 63) / 64, n = ifl_max_int(hi - lo, 0);
+  const int end = v.tree ? v.rows : v.end, lo = a.global > 0 ? 0 : v.lo / 64, hi = (end + 63) / 64, n = ifl_max_int(hi - lo, 0);
   const int from = lo + (int)((int64_t)n * blockIdx.z / gridDim.z), to = lo + (int)((int64_t)n * (blockIdx.z + 1) / gridDim.z);
   __syncthreads();
   for (int chunk = from; chunk < to; chunk++) {

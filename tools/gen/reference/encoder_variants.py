@@ -22,6 +22,7 @@ def add(family, llm):
         classifier_families(encoder, llm)
         esm_families(encoder)
         deberta_families(encoder)
+        longformer_families(encoder)
         remote_families(encoder)
 
 
@@ -65,6 +66,12 @@ def deberta_families(family):
           plain={}, scaled=dict(pos_att_type=["c2p", "p2c"]), biased=dict(log, position_biased_input=True), types=dict(log, type_vocab_size=2), narrow=dict(log, embedding_size=24), narrow_biased=dict(log, embedding_size=24, position_biased_input=True, type_vocab_size=2), act=dict(log, hidden_act="gelu_new", pooler_hidden_act="tanh"), heads=dict(log, num_attention_heads=6), eps=dict(log, layer_norm_eps=1e-2),
           head=dict(log, legacy=False), published=dict(log, _edit=dict(pos_att_type="p2c|c2p", max_relative_positions=-1, legacy=None, pooler_hidden_size=48)), long=dict(log, _prompt=120, position_buckets=16))
     heads(family, "deberta", "Deberta", "DebertaConfig", enc(pad_token_id=0), both=both, short=dict(both, max_relative_positions=12), c2p=dict(both, pos_att_type=["c2p"]), p2c=dict(both, pos_att_type=["p2c"]), p2p=dict(both, pos_att_type=["c2p", "p2c", "p2p"]), plain={}, biased=dict(both, position_biased_input=True), types=dict(both, type_vocab_size=2), published=dict(both, _edit=dict(pos_att_type="c2p|p2c", max_relative_positions=-1)), head=dict(both, legacy=False))
+
+
+def longformer_families(family):
+    base = enc(pad_token_id=1, attention_window=8)
+    heads(family, "longformer", "Longformer", "LongformerConfig", base, plain={}, wide=dict(attention_window=128), layers=dict(attention_window=[4, 12, 6]), types=dict(type_vocab_size=1), act=dict(hidden_act="gelu_new"), eps=dict(layer_norm_eps=1e-2), heads=dict(num_attention_heads=6), untied=dict(tie_word_embeddings=False), long=dict(_prompt=100))
+    family("longformer", "LongformerForSequenceClassification", "LongformerConfig", dict(base, num_labels=3), long_classes=dict(_prompt=100), layer_classes=dict(attention_window=[4, 12, 6]))
 
 
 def esm_families(family):
@@ -115,7 +122,8 @@ def record(v, model, seed, fmt, dtype):
         rec.doc["inputs"]["prompt"]["token_type_ids"] = types.tolist()
     base = getattr(model, model.base_model_prefix, model) if hasattr(model, "base_model_prefix") else model
     if not v.family.startswith("classifier_"):
-        rec.array("prompt.last_hidden", base(**inputs)[0][0])
+        seen_by_all = {"global_attention_mask": (torch.arange(len(ids)) == 0).int()[None]} if v.model == "LongformerForSequenceClassification" else {}
+        rec.array("prompt.last_hidden", base(**inputs, **seen_by_all)[0][0])
     out = model(**inputs)
     if getattr(out, "pooler_output", None) is not None:
         rec.array("prompt.pooled", out.pooler_output)
