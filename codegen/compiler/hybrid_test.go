@@ -13,8 +13,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// hybrids are families with other states than a KV cache, each of other ops.
-var hybrids = []string{"qwen3_5", "bamba", "mamba", "lfm2", "recurrent_gemma", "kimi_linear", "minimax", "rwkv7", "falcon_h1", "jamba", "sparse_shared"}
+// hybrids are families with other states than one KV cache, each of other ops.
+var hybrids = []string{"qwen3_5", "bamba", "mamba", "lfm2", "recurrent_gemma", "kimi_linear", "minimax", "rwkv7", "falcon_h1", "jamba", "sparse_shared", "gemma3n", "gemma4", "llama4", "longcat_flash", "diffllama"}
 
 // TestHybridRows: a row of logits has the same bits as that of its tokens alone,
 // whatever the batch, the chunks of prompts, forks, shared prefixes, drafts and
