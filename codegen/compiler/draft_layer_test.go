@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // draftLayers are the models of spec/testdata/draft with their sections draft.
@@ -186,9 +188,9 @@ func TestDraftLayerRows(t *testing.T) {
 			for len(text) < 90 {
 				text = append(text, int32(len(text)*len(text)+3*len(text))%40)
 			}
-			want := rowsAfter(t, m, text, engine.Options{MaxTokens: 128}, 1)
+			want := rowsAfter(t, m, text, engine.Options{MaxTokens: 128}, 1, 7, 11, 3)
 			for _, o := range []engine.Options{{MaxTokens: 7}, {MaxTokens: 128, Prefix: true}, {MaxTokens: 16, Prefix: true}} {
-				if got := rowsAfter(t, m, text, o, 3); !slices.EqualFunc(got, want, slices.Equal) {
+				if got := rowsAfter(t, m, text, o, 3, 7, 11, 3); !slices.EqualFunc(got, want, slices.Equal) {
 					t.Errorf("%+v: %v, want %v", o, got, want)
 				}
 			}
@@ -196,9 +198,74 @@ func TestDraftLayerRows(t *testing.T) {
 	}
 }
 
-// rowsAfter returns what the draft layer says in three runs after a text, which is
-// computed so many times.
-func rowsAfter(t *testing.T, m engine.Model, text []int32, o engine.Options, times int) [][]float32 {
+// TestDraftLayerAfterDrafts: after drafts of which the model accepted some, as paths of
+// trees, the layer says the same bits as after the text alone.
+func TestDraftLayerAfterDrafts(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(draftLayers))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := loaded(t, draftModel(t, name, Options{Quant: "q8_b32t2"}))
+			accepted := int64(0)
+			for _, prompt := range [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}, {13, 21}} {
+				text, rows, n := draftedRows(t, m, prompt, 70)
+				accepted += n
+				if want := rowsAfter(t, m, text[:len(text)-1], engine.Options{MaxTokens: 128}, 1, text[len(text)-1], 11, 3); !slices.EqualFunc(rows, want, slices.Equal) {
+					t.Errorf("prompt %v: %v, want %v", prompt, rows, want)
+				}
+			}
+			if accepted == 0 {
+				t.Error("nothing was accepted")
+			}
+		})
+	}
+}
+
+// draftedRows continues a prompt with drafts to at least n tokens. It returns the text,
+// what the layer says in three runs after it, and how many drafted tokens were accepted.
+func draftedRows(t *testing.T, m engine.Model, prompt []int32, n int) ([]int32, [][]float32, int64) {
+	t.Helper()
+	e, err := engine.Open(m, engine.Options{MaxSeqs: 1, MaxOutRows: 64, MaxTokens: 128, Context: 128, Threads: 1, Draft: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	id, err := e.AddQuery(engine.Query{Tokens: prompt, TopK: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, drafter, tree := slices.Clone(prompt), speculate.NewHeads(m.Manifest.Medusa, m.Manifest.MedusaOutput()), speculate.Tree{}
+	for {
+		results, err := e.Infer(t.Context())
+		if err != nil || len(results) != 1 {
+			t.Fatal(results, err)
+		}
+		r := results[0]
+		var step []int32
+		var path []int
+		for node := -1; ; path = append(path, node) {
+			best := bestOf(r, node, m.Manifest.Vocab)
+			history, step = append(history, best), append(step, best)
+			if node = tree.Cut(r.Drafted).Child(node, best); node < 0 {
+				break
+			}
+		}
+		if len(history) >= n {
+			c := &chainOf{tokens: []int32{step[len(step)-1], 11, 3}, width: e.Graph().Outputs[e.Output("medusa")].Used - m.Manifest.Medusa.Columns}
+			r.Draft(c, path, step, history, 8)
+			return history, c.rows, e.Stats().Accepted
+		}
+		tree = r.Draft(&unpriced{drafter}, path, step, history, 60).Tree
+		if err := errors.Join(e.Advance(id, path, step[len(step)-1]), e.Propose(id, tree)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rowsAfter returns what the draft layer says of given tokens in a row after a text,
+// which is computed so many times.
+func rowsAfter(t *testing.T, m engine.Model, text []int32, o engine.Options, times int, tokens ...int32) [][]float32 {
 	t.Helper()
 	o.MaxSeqs, o.MaxOutRows, o.Context, o.Threads, o.Draft = 1, 16, 128, 1, 8
 	e, err := engine.Open(m, o)
@@ -206,7 +273,7 @@ func rowsAfter(t *testing.T, m engine.Model, text []int32, o engine.Options, tim
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	c := &chainOf{tokens: []int32{7, 11, 3}, width: 1}
+	c := &chainOf{tokens: tokens, width: e.Graph().Outputs[e.Output("medusa")].Used - m.Manifest.Medusa.Columns}
 	for range times {
 		id, err := e.AddQuery(engine.Query{Tokens: text})
 		if err != nil {
@@ -218,8 +285,6 @@ func rowsAfter(t *testing.T, m engine.Model, text []int32, o engine.Options, tim
 				t.Fatal(results, err)
 			}
 			if ready = results[0].Ready; ready {
-				row := e.Output("medusa")
-				c.width = e.Graph().Outputs[row].Used - m.Manifest.Medusa.Columns
 				results[0].Draft(c, nil, c.tokens[:1], append(slices.Clone(text), c.tokens[0]), 8)
 			}
 		}

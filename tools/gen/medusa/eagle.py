@@ -22,7 +22,7 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 NAMES = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
@@ -73,20 +73,49 @@ class Head(torch.nn.Module):
         last = model.model.layers[-1]
         linear = lambda rows, cols: torch.nn.Linear(cols, rows, bias=False)
         self.fc = linear(h, len(taps) * h)
+        self.scale = torch.ones(len(taps) * h)  # of the taps, some of which are far larger than others; fc is trained on x / scale
         self.q, self.k, self.v = (linear(len(p.weight), 2 * h) for p in (last.self_attn.q_proj, last.self_attn.k_proj, last.self_attn.v_proj))
         self.o, self.gate, self.up, self.down = linear(h, len(last.self_attn.q_proj.weight)), linear(c.intermediate_size, h), linear(c.intermediate_size, h), linear(h, c.intermediate_size)
         self.norms = torch.nn.ParameterDict({n: torch.nn.Parameter(torch.ones(h)) for n in ("embed", "hidden", "ffn", "out")})
-        with torch.no_grad():  # begins as the model's last layer behind the highest tap
-            self.fc.weight.normal_(std=0.1 / math.sqrt(len(taps) * h))
-            self.fc.weight[:, -h:] += torch.eye(h)
-            for own, its in ((self.q, last.self_attn.q_proj), (self.k, last.self_attn.k_proj), (self.v, last.self_attn.v_proj)):
-                own.weight.normal_(std=0.2 / math.sqrt(h))
-                own.weight[:, h:] = its.weight
-            for own, its in ((self.o, last.self_attn.o_proj), (self.gate, last.mlp.gate_proj), (self.up, last.mlp.up_proj), (self.down, last.mlp.down_proj)):
-                own.weight.copy_(its.weight)
-            self.norms["hidden"].copy_(last.input_layernorm.weight)
+        with torch.no_grad():
             self.norms["ffn"].copy_(last.post_attention_layernorm.weight)
             self.norms["out"].copy_(model.model.norm.weight)
+
+    @torch.no_grad()
+    def start(self, texts, embedding, most=40000):
+        """Begins as the linear map of taps and embedding that fits the model's next state best (ridge regression). Attention
+        passes the embedding: queries and keys are alike for one token, so that each row attends to itself."""
+        c, h = self.config, self.fc.weight.shape[0]
+        x, y, rows = [], [], 0
+        for ids, taps, final, prompt in texts:
+            at = torch.arange(max(0, prompt - 2), len(ids) - 1)
+            x.append(torch.cat([taps[at].float(), norm(embedding[ids[at + 1]], self.norms["embed"], c.rms_norm_eps)], -1))
+            y.append(final[at + 1].float() / self.norms["out"])
+            if (rows := rows + len(at)) > most:
+                break
+        x, y = torch.cat(x), torch.cat(y)
+        self.scale = x[:, : -h].pow(2).mean(0).sqrt().clamp(min=1e-3)
+        x[:, : -h] /= self.scale
+        a = x.T @ x
+        w = torch.linalg.solve(a + 1e-3 * torch.diag(a.diagonal()) + 1e-6 * torch.eye(len(a)), x.T @ y).T
+        self.fc.weight.copy_(w[:, :-h])
+        u, s, v = torch.linalg.svd(w[:, -h:])
+        groups = len(self.v.weight) // self.d
+        part = u * s.sqrt()
+        for p in (self.q, self.k, self.v, self.o, self.down):
+            p.weight.zero_()
+        for p in (self.gate, self.up):
+            p.weight.normal_(std=1 / math.sqrt(h))
+        each = len(self.q.weight) // len(self.k.weight)
+        for g in range(groups):
+            some = slice(g * self.d, (g + 1) * self.d)
+            same = torch.randn(self.d, h) * (1.2 / math.sqrt(h))
+            self.k.weight[some, :h] = same
+            self.v.weight[some, :h] = s.sqrt()[some, None] * v[some]
+            for j in range(each):
+                head = slice((g * each + j) * self.d, (g * each + j + 1) * self.d)
+                self.q.weight[head, :h] = same * 3
+                self.o.weight[:, head] = part[:, some] / each
 
     def turned(self, x, first):
         """Heads of x, turned by positions first, first + 1, …"""
@@ -116,19 +145,17 @@ class Head(torch.nn.Module):
     def tensors(self):
         names = {"fc": self.fc, "midlayer.self_attn.q_proj": self.q, "midlayer.self_attn.k_proj": self.k, "midlayer.self_attn.v_proj": self.v, "midlayer.self_attn.o_proj": self.o,
                  "midlayer.mlp.gate_proj": self.gate, "midlayer.mlp.up_proj": self.up, "midlayer.mlp.down_proj": self.down}
-        out = {f"{k}.weight": v.weight for k, v in names.items()}
+        out = {f"{k}.weight": v.weight for k, v in names.items()} | {"fc.weight": self.fc.weight / self.scale}
         for k, v in (("midlayer.input_layernorm", "embed"), ("midlayer.hidden_norm", "hidden"), ("midlayer.post_attention_layernorm", "ffn"), ("norm", "out")):
             out[f"{k}.weight"] = self.norms[v]
         return {k: v.detach().half().contiguous() for k, v in out.items()}
 
     def load(self, tensors):
-        own = self.tensors()
         with torch.no_grad():
             for part, p in (("fc", self.fc), *((f"midlayer.self_attn.{n}_proj", getattr(self, n)) for n in "qkvo"), *((f"midlayer.mlp.{n}_proj", getattr(self, n)) for n in ("gate", "up", "down"))):
                 p.weight.copy_(tensors[part + ".weight"])
             for k, v in (("midlayer.input_layernorm", "embed"), ("midlayer.hidden_norm", "hidden"), ("midlayer.post_attention_layernorm", "ffn"), ("norm", "out")):
                 self.norms[v].copy_(tensors[k + ".weight"])
-        return own
 
 
 @torch.no_grad()
@@ -163,7 +190,7 @@ def run_steps(head, ids, taps, embedding, steps, bf16):
     """States after each application; those of application k at index t are of row t + k."""
     past, out = [], []
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        h = head.fc(taps)
+        h = head.fc(taps / head.scale)
         for k in range(steps):
             e = F.pad(embedding[ids], (0, 0, 0, k + 1))[:, k + 1:]
             h = head.step(k, h.float(), e, past)
@@ -227,20 +254,21 @@ def run(args):
     model.eval().requires_grad_(False)
     n = model.config.num_hidden_layers
     head = Head(model, [2, n // 2, n - 3])
-    if args.init:
-        from safetensors.torch import load_file
-        head.load(load_file(args.init))
     files = sorted(args.data.glob("[0-9]*[0-9].npz"))
     held = files[:: args.hold]
     texts, test = record(model, [f for f in files if f not in held], head.taps, args.bf16, True), record(model, held, head.taps, args.bf16, False)
     kind = torch.bfloat16 if args.bf16 else torch.float32
     whole, embedding = model.lm_head.weight.to(kind), model.model.embed_tokens.weight
     del model
+    if args.init:
+        head.load(load_file(args.init))
+    else:
+        head.start(texts, embedding)
     counts = torch.bincount(torch.cat([t[0] for t in texts]), minlength=len(whole))
     full = counts.argsort(descending=True, stable=True)[: args.vocab or len(whole)]
     print(f"{len(texts)} texts of {sum(len(t[0]) for t in texts)} tokens to train on, {len(test)} held out", flush=True)
     optimizer = torch.optim.AdamW(head.parameters(), lr=args.lr, weight_decay=args.weight_decay, betas=(0.9, 0.95))
-    began, step, total, shown, done, epoch = time.time(), 0, 0.0, time.time(), 0.0, 0
+    began, step, total, shown, done = time.time(), 0, 0.0, -math.inf, 0.0
     each = (len(texts) + args.batch - 1) // args.batch
     while done < 1:
         for batch in batches(texts, args.batch):
