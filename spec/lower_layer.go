@@ -158,7 +158,7 @@ func (l *lowerer) onlyFFN(x string) string {
 // read the residual stream through a norm of their own.
 func (l *lowerer) scaledFFN(in, residual string) string {
 	f, experts := "", l.has(l.s.in("moe.gate.weight"))
-	if l.s.std != "dec" || l.hasDense(l.at) {
+	if l.hasDense(l.at) || l.s.std == "enc" && l.Net.decodes() {
 		f = l.ffn(in)
 		f = l.outNorm("f", "dense_out_norm", l.s.in("feed_forward.dense_out_norm"), f)
 	}

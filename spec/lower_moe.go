@@ -39,7 +39,7 @@ func (l *lowerer) experts(x, residual string) string {
 		r = parts[0]
 		same = l.t.op("same", "mul", []string{x, l.scaled("rz", l.t.op("rz", "reduce", []string{parts[1]}, nil), float64(n))}, nil)
 	}
-	y := l.latentExperts(x, r)
+	y := l.bias("f", "moe_out_bias", moe+"out", l.latentExperts(x, r), nil)
 	if same != "" {
 		y = l.t.op("f", "add", []string{y, same}, nil)
 	}

@@ -175,26 +175,26 @@ type Network struct {
 
 // A RopeScaling is config.json's rope_scaling, with the same key names.
 type RopeScaling struct {
-	Type          string    `yaml:"type"`                                                                               // older name of rope_type
-	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none|proportional"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope; proportional: only the first partial_rotary_factor of the pairs are rotated, with the frequencies that they have among all pairs (Gemma 4)
-	Factor        float64   `yaml:"factor"`                                                                             // factor by which the context is extended
-	Alpha         float64   `yaml:"alpha"`                                                                              // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
-	Original      float64   `yaml:"original_max_position_embeddings"`                                                   // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
-	LowFreq       float64   `yaml:"low_freq_factor"`                                                                    // with llama3: frequencies with fewer rotations in the original context are divided by factor
-	HighFreq      float64   `yaml:"high_freq_factor"`                                                                   // with llama3: frequencies with more rotations in the original context are kept; those between are blended
-	AttnFactor    float64   `yaml:"attention_factor"`                                                                   // with yarn, longrope: factor on cosines and sines; default: by the method's formula
-	BetaFast      float64   `yaml:"beta_fast"`                                                                          // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
-	BetaSlow      float64   `yaml:"beta_slow"`                                                                          // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
-	MScale        float64   `yaml:"mscale"`                                                                             // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
-	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                                     // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
-	Truncate      *bool     `yaml:"truncate"`                                                                           // with yarn: round the bounds of the blended channels to integers; default: true
-	ShortFactor   []float64 `yaml:"short_factor"`                                                                       // with longrope: divisor of each frequency, for sequences within the original context
-	LongFactor    []float64 `yaml:"long_factor"`                                                                        // with longrope: divisor of each frequency, for longer sequences
-	ShortMScale   float64   `yaml:"short_mscale"`                                                                       // with longrope: factor on cosines and sines within the original context; default: attention_factor
-	LongMScale    float64   `yaml:"long_mscale"`                                                                        // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
-	RopeTheta     float64   `yaml:"rope_theta"`                                                                         // accepted and ignored here: the family copies it to network_structure
-	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                              // with proportional: fraction of the pairs that are rotated; otherwise ignored here: the family copies it to network_structure
-	MaxPos        float64   `yaml:"max_position_embeddings"`                                                            // accepted and ignored
+	Type          string    `yaml:"type"`                                                                                   // older name of rope_type
+	RopeType      string    `yaml:"rope_type" words:"default|linear|ntk|dynamic|yarn|llama3|longrope|su|none|proportional"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope; proportional: only the first partial_rotary_factor of the pairs are rotated, with the frequencies that they have among all pairs (Gemma 4)
+	Factor        float64   `yaml:"factor"`                                                                                 // factor by which the context is extended
+	Alpha         float64   `yaml:"alpha"`                                                                                  // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
+	Original      float64   `yaml:"original_max_position_embeddings"`                                                       // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
+	LowFreq       float64   `yaml:"low_freq_factor"`                                                                        // with llama3: frequencies with fewer rotations in the original context are divided by factor
+	HighFreq      float64   `yaml:"high_freq_factor"`                                                                       // with llama3: frequencies with more rotations in the original context are kept; those between are blended
+	AttnFactor    float64   `yaml:"attention_factor"`                                                                       // with yarn, longrope: factor on cosines and sines; default: by the method's formula
+	BetaFast      float64   `yaml:"beta_fast"`                                                                              // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
+	BetaSlow      float64   `yaml:"beta_slow"`                                                                              // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
+	MScale        float64   `yaml:"mscale"`                                                                                 // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
+	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                                         // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
+	Truncate      *bool     `yaml:"truncate"`                                                                               // with yarn: round the bounds of the blended channels to integers; default: true
+	ShortFactor   []float64 `yaml:"short_factor"`                                                                           // with longrope: divisor of each frequency, for sequences within the original context
+	LongFactor    []float64 `yaml:"long_factor"`                                                                            // with longrope: divisor of each frequency, for longer sequences
+	ShortMScale   float64   `yaml:"short_mscale"`                                                                           // with longrope: factor on cosines and sines within the original context; default: attention_factor
+	LongMScale    float64   `yaml:"long_mscale"`                                                                            // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
+	RopeTheta     float64   `yaml:"rope_theta"`                                                                             // accepted and ignored here: the family copies it to network_structure
+	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                                  // with proportional: fraction of the pairs that are rotated; otherwise ignored here: the family copies it to network_structure
+	MaxPos        float64   `yaml:"max_position_embeddings"`                                                                // accepted and ignored
 }
 
 // newNetwork returns a Network with the default values of the keys.

@@ -54,7 +54,7 @@ func baseFrequencies(dim int, theta float64) []float32 {
 // modeling_rope_utils computes them.
 var ropeScalings = map[string]func(m rotary, rs *RopeScaling) (*ropeTable, error){
 	"default": nil, "none": nil,
-	"linear": rotary.ropeLinear, "dynamic": rotary.ropeDynamic, "yarn": rotary.ropeYarn,
+	"linear": rotary.ropeLinear, "ntk": rotary.ropeNTK, "dynamic": rotary.ropeDynamic, "yarn": rotary.ropeYarn,
 	"llama3": rotary.ropeLlama3, "longrope": rotary.ropeLong, "proportional": rotary.ropeProportional,
 }
 
@@ -126,6 +126,19 @@ func (m rotary) ropeOriginal(rs *RopeScaling) (float64, error) {
 		return float64(m.Hyper.MaxContext), nil
 	}
 	return 0, m.ropeError("original_max_position_embeddings: missing, and max_position_embeddings is missing too")
+}
+
+// ropeNTK is fixed NTK scaling: the base is multiplied by the factor f, and frequencies of d
+// rotated channels are divided by f^(2/d) (GTE).
+func (m rotary) ropeNTK(rs *RopeScaling) (*ropeTable, error) {
+	if rs.Factor < 1 {
+		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
+	}
+	freqs := baseFrequencies(m.dim, m.theta*rs.Factor)
+	for i := range freqs {
+		freqs[i] /= float32(math.Pow(rs.Factor, 2/float64(m.dim)))
+	}
+	return &ropeTable{freqs: freqs, scale: 1}, nil
 }
 
 func (m rotary) ropeLinear(rs *RopeScaling) (*ropeTable, error) {

@@ -253,6 +253,7 @@ def save(name, model, expected, folder=HERE):
         c = wanted(json.load(f), type(model.config)().to_dict())
     if type(model).__name__ in ("EuroBertForMaskedLM", "LongformerForSequenceClassification"):  # which tensors do not tell
         c["architectures"] = [type(model).__name__]
+    newer_encoders.published_config(name, c)
     with open(path, "w") as f:
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")

@@ -42,6 +42,8 @@ MODELS |= {
     "deberta": ("DebertaForMaskedLM", "DebertaConfig", enc(**{**DEBERTA, "pos_att_type": ["c2p", "p2c", "p2p"]}), LOGITS),
     "longformer": ("LongformerForMaskedLM", "LongformerConfig", enc(pad_token_id=1, attention_window=[4, 8]), LOGITS),
     "longformer_classes": ("LongformerForSequenceClassification", "LongformerConfig", enc(pad_token_id=1, type_vocab_size=1, attention_window=6, num_labels=3), dict(classes="logits")),
+    "nomic_moe": ("NomicMoEForMaskedLM", "NomicMoEConfig", dict(n_embd=16, n_layer=2, n_head=2, n_inner=24, num_experts=3, pad_token_id=1, tie_word_embeddings=False), LOGITS),
+    "gte_ntk": ("GteForMaskedLM", "GteConfig", enc(rope_parameters=dict(rope_type="linear", rope_theta=640.0, factor=4 ** (2 / 8))), LOGITS),
     "esm": ("EsmForMaskedLM", "EsmConfig", enc(position_embedding_type="rotary", token_dropout=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "esm_absolute": ("EsmForMaskedLM", "EsmConfig", enc(emb_layer_norm_before=True, mask_token_id=4, pad_token_id=1), LOGITS),
     "sentence_bert": ("BertModel", "BertConfig", enc(type_vocab_size=1), dict(pooled="pooler_output")),
@@ -55,6 +57,13 @@ SENTENCE = {
     "sentence_bert": ("cls_token", [(12, True, "activation.Tanh")]),
     "sentence_qwen3": ("lasttoken", [(20, True, "activation.Tanh"), (10, False, "linear.Identity")]),
 }
+
+
+def published_config(name, config):
+    """GTE's scaling as its published configuration says it: a base of 4 · 160, and the frequencies divided by 4^(2/8)."""
+    if name == "gte_ntk":
+        config.update(model_type="new", rope_theta=160.0, rope_scaling=dict(type="ntk", factor=4.0))
+        del config["rope_parameters"]
 
 
 def dense(name, width):

@@ -102,6 +102,9 @@ def remote_families(family):
     family("jina_bert", "JinaBertForMaskedLM", "JinaBertConfig", base, **both, **{"code_" + k: dict(v, for_code=True) for k, v in both.items()})
     family("jina_bert", "JinaBertModel", "JinaBertConfig", base, model={}, code_model=dict(for_code=True), types=dict(type_vocab_size=3))
     family("neobert", "NeoBERTForMaskedLM", "NeoBERTConfig", base, plain={}, heads=dict(num_attention_heads=6), wide=dict(intermediate_size=100), eps=dict(norm_eps=1e-2), long=dict(_edit=dict(max_length=4096, hidden_act="SwiGLU")))
+    moe = dict(n_embd=48, n_layer=4, n_head=4, n_inner=40, num_experts=4, pad_token_id=1, tie_word_embeddings=False)
+    family("nomic_moe", "NomicMoEForMaskedLM", "NomicMoEConfig", moe, plain={}, one=dict(moe_top_k=1), three=dict(moe_top_k=3, num_experts=6), norm=dict(moe_normalize_expert_weights=True), types=dict(type_vocab_size=2), theta=dict(rotary_emb_base=100), eps=dict(layer_norm_epsilon=1e-2))
+    family("nomic_moe", "NomicMoEModel", "NomicMoEConfig", moe, model={})
     family("neobert", "NeoBERT", "NeoBERTConfig", base, model={})
 
 

@@ -1,6 +1,6 @@
 """Encoders whose code is published beside their weights and not in transformers, written down from their papers and
 published configurations, to be run in float64: Jina Embeddings v2 (Günther et al. 2023, arXiv:2310.19923) with its variant
-for code, NeoBERT (Le Breton et al. 2025, arXiv:2502.19587)."""
+for code, NeoBERT (Le Breton et al. 2025, arXiv:2502.19587), Nomic Embed v2 (Nussbaum and Duderstadt 2025, arXiv:2502.07972)."""
 
 import math
 
@@ -168,3 +168,73 @@ class NeoBERTForMaskedLM(Remote):
 
     def forward(self, input_ids):
         return self.output(self.decoder(self.model(input_ids)[0]))
+
+
+class NomicMoEConfig(PretrainedConfig):
+    model_type = "nomic_bert"
+
+    def __init__(self, vocab_size=30528, n_embd=768, n_layer=12, n_head=12, n_inner=3072, type_vocab_size=1, num_experts=8, moe_top_k=2, moe_every_n_layers=2, activation_function="gelu", layer_norm_epsilon=1e-5, rotary_emb_base=10000, moe_normalize_expert_weights=False, **kw):
+        super().__init__(**kw)
+        self.vocab_size, self.n_embd, self.n_layer, self.n_head, self.n_inner, self.type_vocab_size = vocab_size, n_embd, n_layer, n_head, n_inner, type_vocab_size
+        self.num_experts, self.moe_top_k, self.moe_every_n_layers, self.activation_function, self.layer_norm_epsilon, self.rotary_emb_base, self.moe_normalize_expert_weights = num_experts, moe_top_k, moe_every_n_layers, activation_function, layer_norm_epsilon, rotary_emb_base, moe_normalize_expert_weights
+
+
+class NomicMoEModel(Remote):
+    config_class = NomicMoEConfig
+    base_model_prefix = "nomic_bert"
+
+    def __init__(self, c):
+        super().__init__(c)
+        d, norm = c.n_embd, lambda: nn.LayerNorm(c.n_embd, c.layer_norm_epsilon)
+        self.embeddings, self.emb_ln = bag(word_embeddings=nn.Embedding(c.vocab_size, d), token_type_embeddings=nn.Embedding(c.type_vocab_size, d)), norm()
+
+        def ffn(i):
+            if i % c.moe_every_n_layers != 1:
+                return bag(fc1=nn.Linear(d, c.n_inner), fc2=nn.Linear(c.n_inner, d))
+            weight = lambda: nn.Parameter(torch.zeros(c.num_experts * c.n_inner, d))
+            return bag(router=bag(layer=nn.Linear(d, c.num_experts, bias=False)), experts=bag(mlp=bag(w1=weight(), w2=weight()), bias=nn.Parameter(torch.zeros(d))))
+
+        self.encoder = bag(layers=nn.ModuleList(bag(attn=bag(Wqkv=nn.Linear(d, 3 * d), out_proj=nn.Linear(d, d)), norm1=norm(), norm2=norm(), mlp=ffn(i)) for i in range(c.n_layer)))
+        self.post_init()
+
+    def forward(self, input_ids, token_type_ids=None):
+        c, ids = self.config, input_ids[0]
+        x = self.emb_ln(self.embeddings.word_embeddings(ids) + self.embeddings.token_type_embeddings(torch.zeros_like(ids) if token_type_ids is None else token_type_ids[0]))
+        d = c.n_embd // c.n_head
+        angles = torch.outer(torch.arange(len(x), dtype=torch.float64), c.rotary_emb_base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d))[:, None]
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+        def turn(y):
+            a, b = y.view(len(x), c.n_head, d).chunk(2, -1)
+            return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).flatten(1)
+
+        for l in self.encoder.layers:
+            q, k, v = l.attn.Wqkv(x).chunk(3, -1)
+            x = l.norm1(x + l.attn.out_proj(attend(turn(q), turn(k), v, c.n_head)))
+            x = l.norm2(x + (l.mlp.fc2(F.gelu(l.mlp.fc1(x))) if hasattr(l.mlp, "fc1") else self.routed(l.mlp, x)))
+        return (x[None],)
+
+    def routed(self, mlp, x):
+        c = self.config
+        best, at = mlp.router.layer(x).softmax(-1).topk(c.moe_top_k)
+        if c.moe_normalize_expert_weights:
+            best = best / best.sum(-1, keepdim=True)
+        w1, w2 = (w.view(c.num_experts, c.n_inner, -1) for w in (mlp.experts.mlp.w1, mlp.experts.mlp.w2))
+        every = torch.einsum("ten,end->ted", F.gelu(torch.einsum("td,end->ten", x, w1)), w2)
+        return (every[torch.arange(len(x))[:, None], at] * best[..., None]).sum(1) + mlp.experts.bias
+
+
+class NomicMoEForMaskedLM(Remote):
+    config_class = NomicMoEConfig
+    base_model_prefix = "nomic_bert"
+
+    def __init__(self, c):
+        super().__init__(c)
+        d = c.n_embd
+        self.nomic_bert = NomicMoEModel(c)
+        self.cls = bag(predictions=bag(transform=bag(dense=nn.Linear(d, d), layer_norm=nn.LayerNorm(d, c.layer_norm_epsilon)), decoder=nn.Linear(d, c.vocab_size)))
+        self.post_init()
+
+    def forward(self, input_ids, token_type_ids=None):
+        p = self.cls.predictions
+        return self.output(p.decoder(p.transform.layer_norm(F.gelu(p.transform.dense(self.nomic_bert(input_ids, token_type_ids)[0])))))
