@@ -88,6 +88,10 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
 	{"attention.layer_norm_epsilon", "layer_norm_eps"},
 	{"attention.sliding_window", "sliding_window"},
+	{"attention.sliding_window_pattern", "sliding_window_pattern"},
+	{"attention.key_length_swa", "head_dim_swa"}, // of layers with a window
+	{"attention.shared_kv_layers", "num_kv_shared_layers"},
+	{"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
 	{"attention.scale", "attention_multiplier"},
 	{"attention.clamp_kqv", "clip_qkv"},
 	{"attention.max_alibi_bias", "max_alibi_bias"},
@@ -100,6 +104,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"use_parallel_residual", "use_parallel_residual"},
 	{"rope.dimension_count", "rope_dim"},
 	{"rope.freq_base", "rope_theta"},
+	{"rope.freq_base_swa", "rope_local_base_freq"},
 	{"rope.scaling.type", "rope_scaling.rope_type"},
 	{"rope.scaling.factor", "rope_scaling.factor"},
 	{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},

@@ -1,6 +1,9 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // sizesAt returns the sizes of a layer of the stack, which differ from those of the
 // stack where network_structure lists them by layer.
@@ -62,6 +65,22 @@ func (n *Network) keysAt(layer int) string {
 		return p[layer%len(p)]
 	}
 	return "own"
+}
+
+// storedKeys replaces the word stored of kv_pattern by what the files have.
+func (m *Model) storedKeys() {
+	if !slices.Contains(m.Net.KVPattern, "stored") {
+		return
+	}
+	out := make([]string, m.Hyper.Layers)
+	for i := range out {
+		if out[i] = m.Net.keysAt(i); out[i] == "stored" {
+			if out[i] = "own"; !m.hasAt("dec.{i}.self_attn.wv.weight", i) && !m.hasAt("dec.{i}.self_attn.qkv.weight", i) {
+				out[i] = "key"
+			}
+		}
+	}
+	m.Net.KVPattern = out
 }
 
 // cacheLayer returns the layer whose KV cache a layer reads; -1 if there is none. With the

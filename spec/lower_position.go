@@ -42,9 +42,9 @@ func (l *lowerer) ropeTables() {
 		if _, done := l.cs[kind]; done || kind == ropeNone {
 			continue
 		}
-		m := rotary{l.Model, l.sizesAt(l.s, i).RopeDim, l.Net.RopeTheta, l.Net.RopeScaling}
+		m := rotary{l.Model, l.sizesAt(l.s, i).RopeDim, l.Net.RopeTheta, l.Net.RopeScaling, false}
 		if strings.HasPrefix(kind, ropeLocal) {
-			m.theta, m.scaling = l.Net.RopeLocalTheta, l.Net.RopeLocalScaling
+			m.theta, m.scaling, m.local = l.Net.RopeLocalTheta, l.Net.RopeLocalScaling, true
 		}
 		r, err := m.frequencies()
 		if err != nil {

@@ -99,10 +99,10 @@ type Network struct {
 	RelSpacing       string   `yaml:"relative_spacing" words:"linear|log"`            // with disentangled: positions for all distances, or, beyond a quarter of them, logarithmically fewer
 	PosAttention     []string `yaml:"position_attention" words:"c2p|p2c|p2p"`         // with disentangled: products of content with positions (c2p) and of positions with content (p2c); p2p only counts in the scale
 
-	HeadDims  []int    `yaml:"head_dims"`                         // channels of a head in each layer, repeated; default: head_dim (Gemma 4)
-	KVHeads   []int    `yaml:"kv_heads"`                          // KV heads of each layer, repeated; default: num_key_value_heads (Gemma 4)
-	KVPattern []string `yaml:"kv_pattern" words:"own|key|shared"` // keys and values of each layer, repeated; own: a projection of each; key: the projected keys are the values as well (Gemma 4); shared: those of the last earlier layer of the same kind, sliding or full (Gemma 3n)
-	ValueNorm string   `yaml:"value_norm" words:"none|rms"`       // norm on each value head, without parameters (Gemma 3n)
+	HeadDims  []int    `yaml:"head_dims"`                                // channels of a head in each layer, repeated; default: head_dim (Gemma 4)
+	KVHeads   []int    `yaml:"kv_heads"`                                 // KV heads of each layer, repeated; default: num_key_value_heads (Gemma 4)
+	KVPattern []string `yaml:"kv_pattern" words:"own|key|shared|stored"` // keys and values of each layer, repeated; own: a projection of each; key: the keys are the values as well (Gemma 4); shared: those of the last earlier layer of the same kind, sliding or full (Gemma 3n). stored: key if the files have no value projection, else own
+	ValueNorm string   `yaml:"value_norm" words:"none|rms"`              // norm on each value head, without parameters (Gemma 3n)
 
 	AttnGate    string  `yaml:"attn_gate" words:"none|query|own"` // gate on the output of attention, a sigmoid; query: each head of wq stores its query, then its gate; own: a matrix wg, with one row per channel or per head
 	AttnInScale float64 `yaml:"attn_in_scale"`                    // factor on the input of attention (Falcon H1)

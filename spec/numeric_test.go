@@ -74,7 +74,7 @@ func TestCombinations(t *testing.T) {
 }
 
 // TestGGUF does the same for GGUF files that llama.cpp's converter made of some of these
-// models; see tools/gen/reference/hybrid_gguf.py.
+// models; see tools/gen/reference/hybrid_gguf.py and shared_state_gguf.py.
 func TestGGUF(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/gguf/*/model.gguf")

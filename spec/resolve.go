@@ -72,6 +72,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	}
 	m.shareEmbeddings()
 	m.findRenamed()
+	m.storedKeys()
 	if err := m.checkSharing(); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ type rotary struct {
 	dim     int // rotated channels of a head
 	theta   float64
 	scaling *RopeScaling
+	local   bool // of layers with a sliding window, which have no stored divisors
 }
 
 // frequencies returns the rotary frequencies after scaling.
@@ -86,7 +87,7 @@ func (m rotary) frequencies() (*ropeTable, error) {
 			}
 		}
 	}
-	if m.ropeFactors != nil {
+	if m.ropeFactors != nil && !m.local {
 		freqs := table.freqs
 		if freqs == nil {
 			freqs = baseFrequencies(m.dim, m.theta)

@@ -162,7 +162,7 @@ func TestRopeScaling(t *testing.T) {
 	set := func(rs *RopeScaling) *ropeTable {
 		t.Helper()
 		m.Net.RopeScaling = rs
-		r, err := rotary{m, m.Hyper.RopeDim, m.Net.RopeTheta, m.Net.RopeScaling}.frequencies()
+		r, err := rotary{m, m.Hyper.RopeDim, m.Net.RopeTheta, m.Net.RopeScaling, false}.frequencies()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,6 +89,7 @@ var variants = []variant{
 	{values: []string{"linear_attention.gate_layout=heads"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "heads")},
 	{values: []string{"linear_attention.gate_layout=blocks"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "blocks"), source: gatesInBlocks},
 	{values: []string{"linear_attention.value_order=tiled"}, model: "qwen3_5", net: linearKey("qwen3_5", "value_order", "tiled"), source: tiledHeads},
+	{values: []string{"kv_pattern=stored"}, model: "gemma4_moe", net: map[string]any{"kv_pattern": []string{"stored"}}},
 	{values: []string{"ffn_pattern=stored"}, model: "jamba", net: map[string]any{"ffn_pattern": []string{"stored"}}},
 	{values: []string{"stored_decay=rate"}, model: "bamba", net: map[string]any{"stored_decay": "rate"}, source: decayRates},
 	// Inferflow's name of Mixtral's norm in front of the experts.

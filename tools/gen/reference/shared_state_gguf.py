@@ -1,0 +1,117 @@
+"""Writes folders of Gemma 4 and DBRX models as GGUF files, with the names and keys that llama.cpp's converter gives them,
+beside what transformers computes. The converter itself needs the tokenizers of the published models.
+
+    python shared_state_gguf.py IN OUT [NAME…]        needs gguf, safetensors
+    go run ./tools/check/breadth OUT
+
+IN holds folders of breadth.py, or is spec/testdata/families; OUT for it is spec/testdata/gguf.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import sys
+
+import gguf
+import numpy as np
+from safetensors.numpy import load_file
+
+GEMMA4 = {
+    "input_layernorm.weight": "attn_norm.weight", "post_attention_layernorm.weight": "post_attention_norm.weight", "pre_feedforward_layernorm.weight": "ffn_norm.weight",
+    "post_feedforward_layernorm.weight": "post_ffw_norm.weight", "post_feedforward_layernorm_1.weight": "post_ffw_norm_1.weight", "post_feedforward_layernorm_2.weight": "post_ffw_norm_2.weight",
+    "pre_feedforward_layernorm_2.weight": "pre_ffw_norm_2.weight", "router.scale": "ffn_gate_inp.scale", "router.proj.weight": "ffn_gate_inp.weight", "router.per_expert_scale": "ffn_down_exps.scale",
+    "experts.gate_up_proj": "ffn_gate_up_exps.weight", "experts.down_proj": "ffn_down_exps.weight", "layer_scalar": "layer_output_scale.weight", "per_layer_input_gate.weight": "inp_gate.weight",
+    "per_layer_projection.weight": "proj.weight", "post_per_layer_input_norm.weight": "post_norm.weight", "mlp.gate_proj.weight": "ffn_gate.weight", "mlp.up_proj.weight": "ffn_up.weight",
+    "mlp.down_proj.weight": "ffn_down.weight", "self_attn.q_norm.weight": "attn_q_norm.weight", "self_attn.k_norm.weight": "attn_k_norm.weight", "self_attn.q_proj.weight": "attn_q.weight",
+    "self_attn.k_proj.weight": "attn_k.weight", "self_attn.v_proj.weight": "attn_v.weight", "self_attn.o_proj.weight": "attn_output.weight",
+}
+DBRX = {
+    "norm_attn_norm.norm_1.weight": "attn_norm.weight", "norm_attn_norm.norm_2.weight": "attn_output_norm.weight", "norm_attn_norm.attn.Wqkv.weight": "attn_qkv.weight",
+    "norm_attn_norm.attn.out_proj.weight": "attn_output.weight", "ffn.router.layer.weight": "ffn_gate_inp.weight", "ffn.experts.mlp.w1": "ffn_gate_exps.weight",
+    "ffn.experts.mlp.v1": "ffn_up_exps.weight", "ffn.experts.mlp.w2": "ffn_down_exps.weight",
+}
+OTHERS = {
+    "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight", "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
+    "model.per_layer_model_projection.weight": "per_layer_model_proj.weight", "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight", "transformer.wte.weight": "token_embd.weight",
+    "transformer.norm_f.weight": "output_norm.weight",
+}
+
+
+def gemma4(w, c):
+    layers, shared, width = c["num_hidden_layers"], c.get("num_kv_shared_layers", 0), c["intermediate_size"]
+    sliding = [word == "sliding_attention" for word in c["layer_types"]]
+    full = c["per_layer_config"][str(sliding.index(False))]
+    dim, rope = full["head_dim"], c["rope_parameters"]
+    heads = c["num_key_value_heads"]
+    w.add_block_count(layers)
+    w.add_context_length(c["max_position_embeddings"])
+    w.add_embedding_length(c["hidden_size"])
+    w.add_head_count(c["num_attention_heads"])
+    w.add_head_count_kv([heads if s else full["num_key_value_heads"] for s in sliding] if "num_key_value_heads" in full else heads)
+    w.add_feed_forward_length([width if i < layers - shared else 2 * width for i in range(layers)] if c.get("use_double_wide_mlp") else width)
+    w.add_layer_norm_rms_eps(c["rms_norm_eps"])
+    w.add_key_length(dim)
+    w.add_value_length(dim)
+    w.add_sliding_window(c["sliding_window"])
+    w.add_array("gemma4.attention.sliding_window_pattern", sliding)
+    for key, n in {"attention.key_length_swa": c["head_dim"], "attention.value_length_swa": c["head_dim"], "attention.shared_kv_layers": shared,
+                   "embedding_length_per_layer_input": c["hidden_size_per_layer_input"] or 0, "rope.dimension_count": dim, "rope.dimension_count_swa": c["head_dim"]}.items():
+        w.add_uint32("gemma4." + key, n)
+    w.add_rope_freq_base(rope["full_attention"]["rope_theta"])
+    w.add_float32("gemma4.rope.freq_base_swa", rope["sliding_attention"]["rope_theta"])
+    if c.get("final_logit_softcapping"):
+        w.add_final_logit_softcapping(c["final_logit_softcapping"])
+    if c.get("enable_moe_block"):
+        w.add_expert_count(c["num_experts"])
+        w.add_expert_used_count(c["top_k_experts"])
+    rotated = int(dim * rope["full_attention"]["partial_rotary_factor"] / 2)
+    w.add_tensor("rope_freqs.weight", np.array([1.0] * rotated + [1e30] * (dim // 2 - rotated), dtype=np.float32))
+
+
+def dbrx(w, c):
+    attn, ffn = c["attn_config"], c["ffn_config"]
+    w.add_block_count(c["n_layers"])
+    w.add_context_length(c["max_seq_len"])
+    w.add_embedding_length(c["d_model"])
+    w.add_feed_forward_length(ffn["ffn_hidden_size"])
+    w.add_head_count(c["n_heads"])
+    w.add_head_count_kv(attn["kv_n_heads"])
+    w.add_rope_freq_base(c["rope_parameters"]["rope_theta"])
+    w.add_clamp_kqv(attn["clip_qkv"])
+    w.add_expert_count(ffn["moe_num_experts"])
+    w.add_expert_used_count(ffn["moe_top_k"])
+    w.add_layer_norm_eps(1e-5)
+
+
+def convert(folder, out):
+    c = json.loads((folder / "config.json").read_text())
+    arch, names, keys = {"gemma4_text": ("gemma4", GEMMA4, gemma4), "dbrx": ("dbrx", DBRX, dbrx)}[c["model_type"]]
+    out.mkdir(parents=True, exist_ok=True)
+    w = gguf.GGUFWriter(out / "model.gguf", arch)
+    keys(w, c)
+    for name, x in load_file(folder / "model.safetensors").items():
+        x = x.astype(np.float32)
+        if "experts.mlp" in name:
+            x = x.reshape(c["ffn_config"]["moe_num_experts"], -1, c["d_model"])
+            x = x.transpose(0, 2, 1) if name.endswith("w2") else x
+        layer = re.match(r"(?:model\.layers|transformer\.blocks)\.(\d+)\.(.*)", name)
+        w.add_tensor(f"blk.{layer[1]}.{names[layer[2]]}" if layer else OTHERS[name], np.ascontiguousarray(x))
+    w.add_tokenizer_model("gpt2")
+    w.add_tokenizer_pre("default")
+    w.add_token_list([f"t{i}" for i in range(c["vocab_size"])])
+    w.add_token_types([1] * c["vocab_size"])
+    w.add_token_merges(["t 0"])
+    for write in (w.write_header_to_file, w.write_kv_data_to_file, w.write_tensors_to_file, w.close):
+        write()
+    shutil.copy(folder / "expected.json", out / "expected.json")
+
+
+def main():
+    src, dst, *names = sys.argv[1:]
+    for name in names or sorted(p.parent.name for p in pathlib.Path(src).glob("*/expected.json")):
+        convert(pathlib.Path(src) / name, pathlib.Path(dst) / name)
+
+
+if __name__ == "__main__":
+    main()
