@@ -178,7 +178,7 @@ func (s *sharder) columnwise(op *ir.Op) error {
 func ownRecurrent(op, out *ir.Op, tpRank int) {
 	f := &out.Args[0].State.Fields[0]
 	if op.Def != ops.LinearRecurrence {
-		if len(out.Args) > 1 && op.Def != ops.SelectiveScan {
+		if len(out.Args) > 1 && op.Def != ops.SelectiveScan && op.Def != ops.PoolRows {
 			f.Shape[len(f.Shape)-1] = out.Args[1].Type.Cols()
 		}
 		return

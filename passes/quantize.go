@@ -98,6 +98,9 @@ func quantize(env *Env, m *ir.Module) error {
 				break
 			}
 			s.State.Fields[i].Elem = env.Types.KV
+			if env.Types.KV.IsBlock() && len(s.State.Fields) == 1 { // an indexer's keys
+				s.State.Fields[i].Elem = tensor.F16
+			}
 		}
 	}
 	done := map[*ir.Value]bool{}

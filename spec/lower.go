@@ -154,7 +154,7 @@ func (l *lowerer) decode() {
 	if n := l.Net; n.TemperatureFloor > 0 {
 		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, attrs{}.int("floor", n.TemperatureFloor).num("by", n.TemperatureScale))
 	}
-	x := l.layers("xn", l.embedded)
+	x := l.layers("xn", l.expandStreams(l.embedded))
 	results := map[string]string{}
 	if l.Draft != nil {
 		results[draftFeatures] = l.features(x)
@@ -179,6 +179,7 @@ func (l *lowerer) decode() {
 		}
 	}
 	l.indexState()
+	l.compressedState()
 	l.graph("decode")
 }
 

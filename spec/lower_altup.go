@@ -133,7 +133,10 @@ func (l *lowerer) corrected(predictions []string, y string) []string {
 // streamLayer writes a layer on residual streams. What it adds from its own embedding
 // goes to all streams but the first.
 func (l *lowerer) streamLayer(xs []string, run layerRun) []string {
-	if len(xs) == 1 {
+	switch {
+	case l.Net.Streams.Count > 0:
+		return []string{l.streamedLayer(xs[0], run)}
+	case len(xs) == 1:
 		return []string{l.layer(xs[0], run)}
 	}
 	p := l.predicted(xs)

@@ -14,6 +14,9 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	if l.Net.LatentAttention {
 		return l.attend(l.latentQueryKeyValue(x, run.rope), l.ownGate(x), run)
 	}
+	if l.Net.SharedKV {
+		return l.sharedKVAttention(x, run)
+	}
 	h := l.Hyper
 	l.attendedTo = x
 	q, k, v, gate := l.queryKeyValue(x)

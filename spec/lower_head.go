@@ -84,7 +84,7 @@ func (l *lowerer) projectsSum() bool {
 // vocabulary.
 func (l *lowerer) head(x string) (logits, hidden string) {
 	last := l.t.op("last", "rows", []string{x, "%out_rows"}, nil)
-	n := l.scaled("last", last, l.Net.OutScale)
+	n := l.scaled("last", l.collapseStreams(last), l.Net.OutScale)
 	n, _ = l.norm("n", "out_norm", l.s.std+".output_norm", n, l.Net.OutputNormBase)
 	hidden = n
 	if l.has("output_transform.weight") {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -22,11 +23,7 @@ func (l *lowerer) experts(x, residual string) string {
 	}
 	logits := l.linear("rl", "w_router", moe+"gate", routed, l.expertRows())
 	logits = l.bias("rl", "w_router_bias", moe+"gate", logits, l.expertRows())
-	args := []string{logits}
-	if b := l.weight("w_score_bias", moe+"gate_score.bias", l.scoreBiasCut()); b != "" {
-		args = append(args, b)
-	}
-	r := l.t.op("r", "route", args, l.routeAttrs())
+	r := l.route(logits)
 	if l.Net.MoENormTopKProb && l.Net.MoENormPower == 2 {
 		r = l.t.op("r", "l2norm", []string{r}, nil)
 	}
@@ -47,6 +44,20 @@ func (l *lowerer) experts(x, residual string) string {
 		y = l.t.op("f", "add", []string{y, l.sharedExpert(x)}, nil)
 	}
 	return l.outNorm("f", "moe_out_norm", moe+"out_norm", y)
+}
+
+// route writes the routing by the gate's logits, or by the token's id if the layer has a
+// table.
+func (l *lowerer) route(logits string) string {
+	moe, args, a := l.s.in("moe."), []string{logits}, l.routeAttrs()
+	if std := moe + "gate_table.weight"; l.has(std) {
+		table := l.built("w_expert_ids", []string{std}, l.tensors[layerName(std, l.at)].Shape, true, func(src []*tensor.Transform) *tensor.Transform { return src[0] })
+		return l.t.op("r", "route", append(args, "%ids", table), a.flag("by_id"))
+	}
+	if b := l.weight("w_score_bias", moe+"gate_score.bias", l.scoreBiasCut()); b != "" {
+		args = append(args, b)
+	}
+	return l.t.op("r", "route", args, a)
 }
 
 // scaledVector returns the cut that multiplies a vector by a constant; nil for 1.
@@ -150,7 +161,9 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 		if d := ops.Experts.Attr("act"); !slices.Contains(d.Words, act) {
 			l.fail("network_structure.activation_function: %s is not available in experts; known: %s", n.ActivationFunction, strings.Join(d.Words, ", "))
 		}
-		a = a.word("act", act)
+		if a = a.word("act", act); n.GLULimit > 0 {
+			a = a.num("limit", n.GLULimit)
+		}
 	}
 	if gated {
 		a = a.flag("gated")
@@ -218,9 +231,17 @@ func (l *lowerer) sharedExpert(x string) string {
 		up := l.linear("su", "w_shared_up", packed, x, rowsCut(f, 2*f))
 		return l.linear("s", "w_shared_down", se+"w2", l.gated(gate, up), nil)
 	}
-	h := l.activation(l.affine("sg", "w_shared_gate", se+"w1", x))
+	gate, c := l.affine("sg", "w_shared_gate", se+"w1", x), l.Net.GLULimit
+	if c > 0 {
+		gate = l.t.op("sg", "clamp", []string{gate}, attrs{}.num("lo", math.Inf(-1)).num("hi", c))
+	}
+	h := l.activation(gate)
 	if l.has(se + "w3.weight") {
-		h = l.t.op("sh", "mul", []string{h, l.affine("su", "w_shared_up", se+"w3", x)}, nil)
+		up := l.affine("su", "w_shared_up", se+"w3", x)
+		if c > 0 {
+			up = l.t.op("su", "clamp", []string{up}, attrs{}.num("lo", -c).num("hi", c))
+		}
+		h = l.t.op("sh", "mul", []string{h, up}, nil)
 	}
 	return l.affine("s", "w_shared_down", se+"w2", h)
 }

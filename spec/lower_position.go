@@ -25,7 +25,7 @@ func (l *lowerer) ropeKind(layer int) string {
 		}
 	}
 	kind := ropeGlobal
-	if n.RopeLocalTheta > 0 && l.windows[layer] > 0 {
+	if n.RopeLocalTheta > 0 && l.windows[layer] > 0 && !n.compresses(layer) {
 		kind = ropeLocal
 	}
 	if dim := l.sizesAt(l.s, layer).RopeDim; dim != l.s.hyper.RopeDim {
@@ -39,20 +39,75 @@ func (l *lowerer) ropeTables() {
 	l.cs = map[string]string{}
 	for i := range l.Hyper.Layers {
 		kind := l.ropeKind(i)
-		if _, done := l.cs[kind]; done || kind == ropeNone {
+		if kind == ropeNone {
 			continue
 		}
-		m := rotary{l.Model, l.sizesAt(l.s, i).RopeDim, l.Net.RopeTheta, l.Net.RopeScaling, false}
-		if strings.HasPrefix(kind, ropeLocal) {
-			m.theta, m.scaling, m.local = l.Net.RopeLocalTheta, l.Net.RopeLocalScaling, true
+		l.ropeTable(kind, i, turn{})
+		if l.Net.SharedKV {
+			l.ropeTable(kind, i, turn{back: true})
 		}
-		r, err := m.frequencies()
-		if err != nil {
-			l.err = err
-			return
+		if l.Net.compresses(i) {
+			l.ropeTable(kind, i, turn{shift: 1 - l.Net.windowRows(i)})
 		}
-		l.cs[kind] = l.t.op(kind, "rope_table", []string{"%pos"}, r.attrs(attrs{}.int("dim", m.dim), m.theta))
 	}
+}
+
+// A turn is a variant of a rotary table.
+type turn struct {
+	back  bool // the opposite rotation
+	shift int  // of the positions
+}
+
+// name returns the name of the variant of a table.
+func (t turn) name(kind string) string {
+	switch {
+	case t.back:
+		return kind + "_back"
+	case t.shift != 0:
+		return fmt.Sprintf("%s_from_%d", kind, -t.shift)
+	}
+	return kind
+}
+
+// ropeTable writes a rotary table of a layer, unless it is written already.
+func (l *lowerer) ropeTable(kind string, layer int, t turn) {
+	name := t.name(kind)
+	if _, done := l.cs[name]; done {
+		return
+	}
+	m := rotary{l.Model, l.sizesAt(l.s, layer).RopeDim, l.Net.RopeTheta, l.Net.RopeScaling, false}
+	if strings.HasPrefix(kind, ropeLocal) {
+		m.theta, m.scaling, m.local = l.Net.RopeLocalTheta, l.Net.RopeLocalScaling, true
+	}
+	r, err := m.frequencies()
+	if err == nil && t.back {
+		err = r.turnBack(m)
+	}
+	if err != nil {
+		l.err = err
+		return
+	}
+	a := r.attrs(attrs{}.int("dim", m.dim), m.theta)
+	if t.shift != 0 {
+		a = a.int("shift", t.shift)
+	}
+	l.cs[name] = l.t.op(name, "rope_table", []string{"%pos"}, a)
+}
+
+// turnBack makes a table's rotations the opposite ones.
+func (r *ropeTable) turnBack(m rotary) error {
+	if r.dynamicFrom > 0 {
+		return m.ropeError("type: dynamic is not available with shared_key_value, whose outputs are rotated back")
+	}
+	if r.freqs == nil {
+		r.freqs = baseFrequencies(m.dim, m.theta)
+	}
+	for _, list := range [][]float32{r.freqs, r.longFreqs} {
+		for i := range list {
+			list[i] = -list[i]
+		}
+	}
+	return nil
 }
 
 // rope rotates the heads of q or k by the layer's table.

@@ -25,7 +25,9 @@ func (n *Network) indexer(layer int) string {
 	return "none"
 }
 
-func (n *Network) indexes(layer int) bool { return n.indexer(layer) == "own" }
+func (n *Network) indexes(layer int) bool {
+	return n.indexer(layer) == "own" || n.compression(layer) == "overlapping"
+}
 
 // checkIndexer checks the hyper-parameters of the indexer.
 func (s *Spec) checkIndexer() error {
@@ -72,11 +74,22 @@ func (l *lowerer) selectRows(x, c, rope string) {
 	norm := sa + "index_k_norm"
 	w, b := l.weight("index_k_norm", norm+".weight", nil), l.weight("index_k_norm_bias", norm+".bias", nil)
 	k = turn("ikr", l.normWith("ikn", "std", k, w, b, cmp.Or(n.NormEps, l.Net.NormEps), 0, 1), 1)
+	l.selected = l.choose(q, k, x, 1)
+}
+
+// choose writes the token's key for an indexer, and the choice among those of every given
+// row.
+func (l *lowerer) choose(q, k, x string, every int) string {
+	n, sa := l.Net.Indexer, l.s.in("self_attn.")
 	rows := l.perLayer("%"+l.prefix+"index", l.Net.indexes)
 	l.t.effect("kv_append", []string{rows, k})
 	// Scores are scaled by 1/√head_dim, and by 1/√heads as in transformers.
 	by := l.scaled("iw", l.affine("iw", "index_weights", sa+"index_weights", x), 1/math.Sqrt(float64(n.Heads*n.HeadDim)))
-	l.selected = l.t.op("sel", "select_rows", []string{q, by, rows}, attrs{}.int("heads", n.Heads).int("top", n.TopK))
+	a := attrs{}.int("heads", n.Heads).int("top", n.TopK)
+	if every > 1 {
+		a = a.int("every", every)
+	}
+	return l.t.op("sel", "select_rows", []string{q, by, rows}, a)
 }
 
 // indexState declares the keys of the layers with an indexer, in at most 16 bits.
@@ -89,5 +102,5 @@ func (l *lowerer) indexState() {
 // sharesSelection reports whether the layer after a run uses the rows that the run's last
 // layer chose.
 func (l *lowerer) sharesSelection(run layerRun) bool {
-	return l.Net.indexes(run.lo) && run.hi < l.Hyper.Layers && l.Net.indexer(run.hi) == "shared"
+	return l.Net.indexer(run.lo) == "own" && run.hi < l.Hyper.Layers && l.Net.indexer(run.hi) == "shared"
 }

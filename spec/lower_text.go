@@ -98,7 +98,7 @@ func (a attrs) String() string {
 }
 
 // float returns the shortest decimal that parses to v.
-func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func float(v float64) string { return strings.ToLower(strconv.FormatFloat(v, 'g', -1, 64)) }
 
 // float32s widens values computed in float32, so that their shortest decimal form
 // is that of the float32.

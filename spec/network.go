@@ -108,6 +108,12 @@ type Network struct {
 	AttnInScale float64 `yaml:"attn_in_scale"`                    // factor on the input of attention (Falcon H1)
 	KeyScale    float64 `yaml:"key_scale"`                        // factor on the keys (Falcon H1)
 
+	SharedKV    bool        `yaml:"shared_key_value"` // one KV head whose keys are also the values, with low-rank queries, a rotation back of the output, and out_groups (DeepSeek-V4)
+	OutGroups   int         `yaml:"out_groups"`       // with shared_key_value: groups of heads that the first output projection projects alone
+	Compression Compression `yaml:"compression"`      // with shared_key_value: attention to compressed rows as well
+	Streams     Streams     `yaml:"streams"`          // hyper-connections: several residual streams (DeepSeek-V4)
+	GLULimit    float64     `yaml:"glu_limit"`        // in experts: bound L of the gate, min(g, L), and of the values that it multiplies, ±L (DeepSeek-V4); 0: none
+
 	Indexer Indexer `yaml:"indexer"` // sparse attention: a token attends to the rows that an indexer chooses (DeepSeek-V3.2)
 
 	// Token mixers.
@@ -138,22 +144,22 @@ type Network struct {
 	WeightGroupLayers int `yaml:"weight_group_layers"` // number of stored layers per group, which run in sequence in place of each layer
 
 	// Mixtures of experts.
-	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk|sparsemixer"` // how router logits become expert weights; softmax_topk: softmax over the chosen experts only; sparsemixer: Phi-3.5-MoE's
-	MoEScale       float64 `yaml:"moe_scale"`                                                  // factor on the weights of the chosen experts
-	MoEGroups      int     `yaml:"moe_groups"`                                                 // groups of experts, for routing to a few groups (DeepSeek-V2, V3); 0: none
-	MoETopGroups   int     `yaml:"moe_top_groups"`                                             // groups that the experts of a token are chosen from
-	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`                           // score of a group: its greatest expert score, or the sum of its two greatest (DeepSeek-V3)
-	MoELayerStep   int     `yaml:"moe_layer_step"`                                             // period of layers with experts: layer i has experts if i + 1 is a multiple of it
-	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                           // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
-	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                          // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
-	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out|down_in_out"`        // layout of tensors that store all experts of a layer; in_out: transposed; down_in_out: only the last matrix is transposed (DBRX)
-	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
-	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
-	MoENormPower   int     `yaml:"moe_norm_power"`                                             // with moe_norm_top_k_prob; 1: divide by the sum of the weights; 2: by the root of the sum of their squares (DBRX)
-	MoEZeroExperts int     `yaml:"moe_zero_experts"`                                           // experts behind the others that return their input (LongCat)
-	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                             // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
-	MoEScaledInput bool    `yaml:"moe_scaled_input"`                                           // the weight of an expert multiplies its input, not its output (Llama 4)
-	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
+	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|sqrtsoftplus|softmax_topk|sparsemixer"` // how router logits become expert weights; softmax_topk: softmax over the chosen experts only; sparsemixer: Phi-3.5-MoE's
+	MoEScale       float64 `yaml:"moe_scale"`                                                               // factor on the weights of the chosen experts
+	MoEGroups      int     `yaml:"moe_groups"`                                                              // groups of experts, for routing to a few groups (DeepSeek-V2, V3); 0: none
+	MoETopGroups   int     `yaml:"moe_top_groups"`                                                          // groups that the experts of a token are chosen from
+	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`                                        // score of a group: its greatest expert score, or the sum of its two greatest (DeepSeek-V3)
+	MoELayerStep   int     `yaml:"moe_layer_step"`                                                          // period of layers with experts: layer i has experts if i + 1 is a multiple of it
+	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                                        // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
+	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                                       // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
+	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out|down_in_out"`                     // layout of tensors that store all experts of a layer; in_out: transposed; down_in_out: only the last matrix is transposed (DBRX)
+	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                                  // rows of gate and up in tensors that store both: first all of gate, or alternating
+	MoEJitter      float64 `yaml:"moe_jitter"`                                                              // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
+	MoENormPower   int     `yaml:"moe_norm_power"`                                                          // with moe_norm_top_k_prob; 1: divide by the sum of the weights; 2: by the root of the sum of their squares (DBRX)
+	MoEZeroExperts int     `yaml:"moe_zero_experts"`                                                        // experts behind the others that return their input (LongCat)
+	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                                          // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
+	MoEScaledInput bool    `yaml:"moe_scaled_input"`                                                        // the weight of an expert multiplies its input, not its output (Llama 4)
+	MoELimit       float64 `yaml:"moe_limit"`                                                               // with swiglu_oai: bound of the clamp
 
 	// Encoders.
 	PoolerActivation string   `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                // activation of the pooler, on the first token's state

@@ -67,6 +67,8 @@ func (m *Model) requiredAttention(s *stack, i int) []string {
 	l := layerName(s.in(""), i)
 	out := []string{l + "self_attn.wo.weight"}
 	switch {
+	case m.Net.SharedKV:
+		return m.requiredSharedKV(l+"self_attn.", i)
 	case m.Net.LatentAttention:
 		out = append(out, l+"self_attn.wkv_a.weight", l+"self_attn.kv_a_norm.weight")
 		if m.hasAt(s.in("self_attn.wk_b.weight"), i) {

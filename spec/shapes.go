@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // checkTensors checks that every layer has the tensors that the modules need, with
@@ -24,14 +26,18 @@ func (m *Model) checkTensors(unused []string) error {
 	first := map[string]Tensor{} // by form without an implied shape: the tensor of the first layer
 	for _, std := range m.Tensors() {
 		t := m.tensors[std]
-		if !t.DType.IsFloat() && !t.DType.IsBlock() {
+		ids := strings.HasSuffix(std, ".moe.gate_table.weight") && (t.DType == tensor.I64 || t.DType == tensor.I32)
+		if !t.DType.IsFloat() && !t.DType.IsBlock() && !ids {
 			return errAt(m.at(t), "tensor %q (%s): type %s, want a floating-point or block type", t.File, std, t.DType)
 		}
 		if slices.Contains(t.Shape, 0) {
 			return errAt(m.at(t), "tensor %q (%s): shape %v has no elements", t.File, std, t.Shape)
 		}
 		form, i := layerForm(std)
-		want, ok := shapes(form, i)
+		want, ok := m.sharedKVShape(form, i)
+		if !ok {
+			want, ok = shapes(form, i)
+		}
 		if !ok {
 			if _, seen := first[form]; !seen {
 				first[form] = t

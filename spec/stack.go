@@ -85,6 +85,10 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		}
 	}
 	switch {
+	case slices.Contains(m.Net.UnevenTensors, name):
+		return !m.hasAt(form, layer)
+	case strings.HasPrefix(name, "self_attn.pool"):
+		return !m.Net.compresses(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "moe."):
 		return !m.hasExperts(layer)
 	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
@@ -93,8 +97,6 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		return layer == 0 && !m.hasAt(form, layer)
 	case strings.HasPrefix(name, "self_attn.index_"):
 		return !m.Net.indexes(layer)
-	case slices.Contains(m.Net.UnevenTensors, name):
-		return !m.hasAt(form, layer)
 	case m.Net.SkipFirstPreNorm && strings.HasPrefix(name, "self_attn.pre_norm."):
 		return layer == 0
 	}
@@ -128,6 +130,9 @@ func (m *Model) kind(s *stack, layer int) string {
 	}
 	if m.Net.mixes(layer, "time_mix") {
 		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
+	}
+	if x := m.Net.compression(layer); x != "none" {
+		kind += " compression=" + x
 	}
 	if x := m.Net.indexer(layer); x != "none" {
 		kind += " indexer=" + x

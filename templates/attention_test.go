@@ -110,7 +110,7 @@ type cAttention struct {
 	ldqueries                 int64
 	selected                  *float32
 	lds                       int64
-	top                       int32
+	top, every, lse           int32
 	calib                     *float64
 }
 

@@ -75,7 +75,7 @@ void shim_experts(job *j) {
 typedef struct { int32_t n, k, score, norm, groups, top_groups, top2; float scale; const float *logits, *bias; float *out; } routing;
 void shim_route(const routing *r);
 void shim_route(const routing *r) {
-  ifl_row_route(r->out, r->logits, r->bias, r->n, r->k, (ifl_route_score)r->score, r->norm, r->scale, r->groups, r->top_groups, r->top2);
+  ifl_row_route(r->out, r->logits, r->bias, r->n, r->k, (ifl_route_score)r->score, r->norm, r->scale, r->groups, r->top_groups, r->top2, NULL);
 }
 void shim_mixer(float *out, const float *logits, int n);
 void shim_mixer(float *out, const float *logits, int n) { ifl_row_sparsemixer(out, logits, n, 0.05f, 1.5f); }
@@ -114,7 +114,7 @@ type cRouting struct {
 }
 
 var (
-	routeScores = []string{"softmax", "sigmoid", "softmax_topk"}
+	routeScores = []string{"softmax", "sigmoid", "sqrtsoftplus", "softmax_topk"}
 	expertActs  = []string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_oai"}
 	actKinds    = []string{"f32", "a8_b32", "a8_b64"}
 )

@@ -14,7 +14,7 @@ import (
 )
 
 // hybrids are families with other states than one KV cache, each of other ops.
-var hybrids = []string{"qwen3_5", "bamba", "mamba", "lfm2", "recurrent_gemma", "kimi_linear", "minimax", "rwkv7", "falcon_h1", "jamba", "sparse_shared", "gemma3n", "gemma4", "llama4", "longcat_flash", "diffllama"}
+var hybrids = []string{"qwen3_5", "bamba", "mamba", "lfm2", "recurrent_gemma", "kimi_linear", "minimax", "rwkv7", "falcon_h1", "jamba", "sparse_shared", "deepseek_v4", "gemma3n", "gemma4", "llama4", "longcat_flash", "diffllama"}
 
 // TestHybridRows: a row of logits has the same bits as that of its tokens alone,
 // whatever the batch, the chunks of prompts, forks, shared prefixes, drafts and

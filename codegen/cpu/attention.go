@@ -36,18 +36,7 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	if f.Sinks != "NULL" {
 		w.P(".sinks = %s,", f.Sinks)
 	}
-	if a.Selected != nil {
-		w.P(".selected = %s, .lds = %d, .top = %d,", e.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
-	}
-	if a.Global > 0 {
-		w.P(".global = %d,", a.Global)
-	}
-	if a.RelKeys != nil {
-		w.P(".rel_keys = %s, .ldkeys = %d,", f.RelKeys, f.KeysPitch)
-	}
-	if a.RelQueries != nil {
-		w.P(".rel_queries = %s, .ldqueries = %d,", f.RelQueries, f.QueriesPitch)
-	}
+	e.selection(a, f)
 	if a.Relative != nil {
 		w.P(".rel = %s, .ldrel = %d, .rel_bucket = %s, .rel_max = %d,", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
 	}
@@ -63,4 +52,24 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	}
 	n.heads, n.dim, n.vdim = max(n.heads, a.Heads), max(n.dim, a.State.Dim), max(n.vdim, a.State.VDim)
 	return nil
+}
+
+// selection emits what limits the rows that a token sees, and relative positions.
+func (e *emitter) selection(a *layout.Attention, f ctext.AttentionFields) {
+	w := e.w
+	if a.Selected != nil {
+		w.P(".selected = %s, .lds = %d, .top = %d,", e.names.Rows(*a.Selected), a.Selected.Pitch, a.Selected.Cols)
+	}
+	if a.Global > 0 {
+		w.P(".global = %d,", a.Global)
+	}
+	if a.RelKeys != nil {
+		w.P(".rel_keys = %s, .ldkeys = %d,", f.RelKeys, f.KeysPitch)
+	}
+	if a.RelQueries != nil {
+		w.P(".rel_queries = %s, .ldqueries = %d,", f.RelQueries, f.QueriesPitch)
+	}
+	if a.Every > 1 || a.LSE {
+		w.P(".every = %d, .lse = %d,", a.Every, ctext.Bit(a.LSE))
+	}
 }

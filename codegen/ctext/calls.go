@@ -32,7 +32,10 @@ var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
 	"select_rows": (*Rows).selectRows,
 	"all_gather":  (*Rows).gather,
 
-	"position_scale": (*Rows).positionScale,
+	"position_scale":  (*Rows).positionScale,
+	"stream_weights":  (*Rows).streamWeights,
+	"mix_streams":     (*Rows).mixStreams,
+	"merge_attention": (*Rows).mergeAttention,
 }
 
 func (r *Rows) call(ops []*ir.Op, at int) error {
@@ -140,10 +143,11 @@ func (r *Rows) ropeTable(ops []*ir.Op, at int) error {
 			scale = fmt.Sprintf("%s ? %s : %s", long, Float(op.Float("long_scale")), scale)
 		}
 	}
-	call := fmt.Sprintf("ifl_rope_table(%s, s->pos[t], %d, %s, %s);", dst.ptr, dim, pick, scale)
+	pos := Plus("s->pos[t]", strconv.Itoa(op.Int("shift")))
+	call := fmt.Sprintf("ifl_rope_table(%s, %s, %d, %s, %s);", dst.ptr, pos, dim, pick, scale)
 	if from := op.Int("dynamic_from"); from > 0 {
 		rows, theta, factor := "ifl_rows_of(s, s->seq[t])", Float(op.Float("theta")), Float(op.Float("dynamic_factor"))
-		r.w.P("if (%s > %d) ifl_rope_table_dynamic(%s, s->pos[t], %d, %s, %s, %d, %s, %s); else", rows, from, dst.ptr, dim, theta, factor, from, rows, scale)
+		r.w.P("if (%s > %d) ifl_rope_table_dynamic(%s, %s, %d, %s, %s, %d, %s, %s); else", rows, from, dst.ptr, pos, dim, theta, factor, from, rows, scale)
 	}
 	r.w.P("%s", call)
 	r.where[op.Results[0]] = dst

@@ -18,8 +18,15 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	bias := "NULL"
-	if len(op.Args) > 1 {
+	bias, ids := "NULL", "NULL"
+	switch {
+	case op.Bool("by_id"):
+		table, err := r.Weight(op.Args[2], r.loop)
+		if err != nil {
+			return err
+		}
+		ids = fmt.Sprintf("(const float *)(%s) + (int64_t)%s * %d", table, input(op.Args[1].Value), layout.Round16(op.Args[2].Type.Cols()))
+	case len(op.Args) > 1:
 		if bias, err = r.Weight(op.Args[1], r.loop); err != nil {
 			return err
 		}
@@ -34,8 +41,8 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 		r.where[out] = dst
 		return nil
 	}
-	r.w.P("ifl_row_route(%s, %s, %s, %d, %d, IFL_ROUTE_%s, %d, %s, %d, %d, %d);", dst.ptr, src.ptr, bias, out.Type.Cols(), op.Int("top_k"),
-		strings.ToUpper(op.Word("score")), Bit(op.Bool("norm")), Float(op.Float("scale")), op.Int("groups"), op.Int("top_groups"), Bit(op.Word("group_score") == "top2"))
+	r.w.P("ifl_row_route(%s, %s, %s, %d, %d, IFL_ROUTE_%s, %d, %s, %d, %d, %d, %s);", dst.ptr, src.ptr, bias, out.Type.Cols(), op.Int("top_k"),
+		strings.ToUpper(op.Word("score")), Bit(op.Bool("norm")), Float(op.Float("scale")), op.Int("groups"), op.Int("top_groups"), Bit(op.Word("group_score") == "top2"), ids)
 	r.where[out] = dst
 	return nil
 }

@@ -18,7 +18,7 @@ type RecurrentFields struct {
 }
 
 // recurrentTypes are the types of the ops' structs.
-var recurrentTypes = map[*ir.OpDef]string{ops.ShortConv: "conv", ops.TokenShift: "conv", ops.RGLRU: "lru", ops.SelectiveScan: "scan", ops.LinearRecurrence: "recurrence"}
+var recurrentTypes = map[*ir.OpDef]string{ops.ShortConv: "conv", ops.TokenShift: "conv", ops.RGLRU: "lru", ops.SelectiveScan: "scan", ops.LinearRecurrence: "recurrence", ops.PoolRows: "pooling"}
 
 // Recurrent writes the tables of an op on a fixed-size state and returns the C
 // expressions of its arguments.
@@ -37,6 +37,12 @@ func (s *Symbols) Recurrent(w *Writer, r *layout.Region, work *layout.Recurrent)
 		x.value("x", "ldx", 1)
 		x.value("log_a", "lda", 2)
 		x.add(".cols = %d", work.Out.Cols)
+	case ops.PoolRows:
+		x.value("x", "ldx", 1)
+		x.value("gate", "ldg", 2)
+		x.weight("bias", 3)
+		x.add(".ldbias = %d", layout.Round16(work.Op.Args[3].Type.Cols()))
+		x.add(".cols = %d, .every = %d, .overlap = %d", work.Out.Cols, work.Op.Int("every"), Bit(work.Op.Bool("overlap")))
 	case ops.SelectiveScan:
 		for i, name := range []string{"x", "dt", "b", "c"} {
 			x.value(name, "ld"+name, i+1)

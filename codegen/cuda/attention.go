@@ -80,7 +80,7 @@ func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attent
 	w.P("const ifl_attention a = {")
 	w.P("%s, %s, %d, %s, %d,", f.Step, u.names.Rows(a.Q), a.Q.Pitch, u.names.Rows(a.Out), a.Out.Pitch)
 	w.P("%s, %d, %s, %s, %s, %d,", f.State, a.State.Each, f.Scale, ctext.Float(a.Softcap), f.Window, ctext.Bit(a.Causal))
-	w.P("%s, %s, %s, %s, c->attention,", f.Alibi, f.Sinks, rel, selected)
+	w.P("%s, %s, %s, %s, %d, %d, c->attention,", f.Alibi, f.Sinks, rel, selected, a.Every, ctext.Bit(a.LSE))
 	w.P("};")
 	return nil
 }

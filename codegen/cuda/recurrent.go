@@ -44,6 +44,9 @@ func (e *emitter) recurrent(s *schedule, r *layout.Region, work *layout.Recurren
 	case "rg_lru":
 		u.include("ifl_cells.cuh")
 		err = u.perSequence(s, "rg_lru", lruThreads, 0, (work.Out.Cols+lruThreads-1)/lruThreads, holes)
+	case "pool_rows":
+		u.include("ifl_pooling.cuh")
+		err = u.perSequence(s, "pool_rows", lruThreads, 0, (work.Out.Cols+lruThreads-1)/lruThreads, holes)
 	case "selective_scan":
 		err = u.selectiveScan(s, work.Op, holes)
 	case "linear_recurrence":

@@ -43,6 +43,7 @@ func (e *emitter) copy(s *schedule, r *layout.Region, work *layout.Copy) error {
 func (e *emitter) rowKernel(s *schedule, u *unit, role, doc, body string, text *ctext.Rows) error {
 	u.include("ifl_route.cuh")
 	u.include("ifl_select.cuh")
+	u.include("ifl_streams.cuh")
 	row := max(text.Scratch, 16)
 	floats := text.Temps * row
 	holes := map[string]any{"Doc": doc, "Row": row, "Count": rowCount(role), "Body": body, "Far": 0}

@@ -25,6 +25,8 @@ type Attention struct {
 	RelKeys        *ir.Arg // keys of relative positions [heads·width, buckets], or nil
 	RelQueries     *ir.Arg // queries of relative positions [buckets, heads·width], or nil
 	Selected       *Place  // positions of the rows that a token sees, or nil
+	Every          int     // distance of the visible rows
+	LSE            bool    // with the logarithms of the denominators
 }
 
 // A RelativeBias is a score bias by bucket of the distance (T5).
@@ -44,7 +46,7 @@ func (s *scheduler) attention(op *ir.Op) error {
 	a := &Attention{
 		Q: q, Out: s.l.places[op.Results[0]], State: st, StateArg: op.Args[1], Heads: shape.Heads, KVHeads: shape.KVHeads,
 		Scale: shape.Scale, Softcap: op.Float("softcap"), Causal: op.Bool("causal"), Global: op.Int("global"), Cross: op.Bool("cross"),
-		Alibi: op.Floats("alibi"),
+		Alibi: op.Floats("alibi"), Every: op.Int("every"), LSE: op.Bool("lse"),
 	}
 	for i := range max(len(op.Ints("window")), len(op.Ints("chunk")), 1) {
 		a.Windows = append(a.Windows, ops.Span(op, i))

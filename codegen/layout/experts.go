@@ -41,7 +41,7 @@ func (s *scheduler) experts(op *ir.Op) error {
 	route := op.Args[1].Value
 	e := &Experts{
 		Out: s.l.places[op.Results[0]], Act: act, HiddenAct: tensor.F32, Outliers: outliers, Count: sh.Experts, Hidden: sh.Hidden,
-		TopK: routed(route, sh.Experts), Activation: op.Word("act"), Limit: op.Float("limit"), Alpha: op.Float("alpha"),
+		TopK: routed(route, sh.Experts), Activation: op.Word("act"), Limit: ops.ExpertLimit(op), Alpha: op.Float("alpha"),
 		ScaleInput: op.Bool("scale_input"),
 	}
 	if op.Has("act_type") {

@@ -84,6 +84,8 @@ func cellSizes(op *ir.Op) (start, row int64, err error) {
 			return 0, 0, fmt.Errorf("%d taps; targets support at most %d", n, maxTaps)
 		}
 		return int64(n-1) * cols, cols, nil
+	case "pool_rows": // all fields but the last, the number of rows, which follows from the position
+		return 0, int64(shape[0]-1) * wide(shape[1]), nil
 	case "rg_lru":
 		return 0, wide(shape[0]), nil
 	case "selective_scan":

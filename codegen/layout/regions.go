@@ -58,7 +58,7 @@ type Exchange struct {
 }
 
 // rowCalls lists the ops that are not elementwise and are computed row by row.
-var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "softmax", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "fill", "sinusoid", "position_scale", "reduce"}
+var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "softmax", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "fill", "sinusoid", "position_scale", "reduce", "stream_weights", "mix_streams", "merge_attention"}
 
 // isRowOp reports whether an op is computed row by row.
 func isRowOp(op *ir.Op) bool {

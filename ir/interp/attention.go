@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
@@ -14,7 +15,8 @@ import (
 func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.Tensor, error) {
 	shape := ops.AttentionShapeOf(o)
 	q := args[0]
-	out := tensor.New(tensor.F32, q.Shape[0], shape.Heads*shape.VDim)
+	width := o.Results[0].Type.Cols()
+	out := tensor.New(tensor.F32, q.Shape[0], width)
 	ki, vi := fieldIndex(o.Args[1].State, "k"), fieldIndex(o.Args[1].State, "v")
 	look := view{causal: o.Bool("causal"), cross: o.Bool("cross"), window: ops.Span(o, 0), global: o.Int("global"), source: o.Args[1].State.Source}
 	for t := range q.Shape[0] {
@@ -22,7 +24,10 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 		if shape.Selected > 0 {
 			rows = among(rows, args[shape.Selected], t)
 		}
-		if len(rows) == 0 {
+		if every := o.Int("every"); every > 1 {
+			rows = slices.DeleteFunc(rows, func(r *stateRow) bool { return (r.pos+1)%every != 0 })
+		}
+		if len(rows) == 0 && !o.Bool("lse") {
 			return nil, fmt.Errorf("attention of token %d (sequence %d, position %d) sees no row of %s", t, r.step.Seq[t], r.step.Pos[t], name)
 		}
 		for h := range shape.Heads {
@@ -41,8 +46,11 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 			if shape.Sinks > 0 {
 				scores = append(scores, args[shape.Sinks].F[h])
 			}
+			if o.Bool("lse") {
+				out.F[t*width+shape.Heads*shape.VDim+h] = logSum(scores)
+			}
 			ops.SoftmaxRow(scores)
-			to := out.F[(t*shape.Heads+h)*shape.VDim:][:shape.VDim]
+			to := out.F[t*width+h*shape.VDim:][:shape.VDim]
 			for i, row := range rows {
 				for c, v := range row.fields[vi][group*shape.VDim:][:shape.VDim] {
 					to[c] += scores[i] * v
@@ -51,6 +59,18 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 		}
 	}
 	return out, nil
+}
+
+// logSum returns log Σ exp(x); −∞ of nothing.
+func logSum(x []float64) float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, v := range x {
+		top = math.Max(top, v)
+	}
+	for _, v := range x {
+		sum += math.Exp(v - top)
+	}
+	return top + math.Log(sum)
 }
 
 // score returns one attention score before the softmax; distance is the row's position

@@ -103,7 +103,7 @@ func (d *dag) outputs() (yields []string) {
 func (d *dag) step() {
 	kinds := []func(){
 		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.positionScale, d.reduce, d.embed, d.softmax, d.matmul,
-		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.fill, d.attention, d.attention, d.recurrent, d.recurrent, d.rows, d.repeat,
+		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.fill, d.mixStreams, d.streamWeights, d.twoStates, d.attention, d.attention, d.recurrent, d.recurrent, d.rows, d.repeat,
 	}
 	draw(d, kinds...)()
 }

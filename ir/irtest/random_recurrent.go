@@ -11,7 +11,7 @@ func (d *dag) recurrent() {
 	if x == nil {
 		return
 	}
-	draw(d, d.shortConv, d.tokenShift, d.lru, d.scan, d.linear, d.linear, d.linear)(x)
+	draw(d, d.shortConv, d.tokenShift, d.pool, d.lru, d.scan, d.linear, d.linear, d.linear)(x)
 }
 
 // fixed declares a fixed-size state and returns its use.
@@ -45,6 +45,16 @@ func (d *dag) shortConv(x *node) {
 
 func (d *dag) tokenShift(x *node) {
 	d.op(like(x, x.cols, 1), "token_shift %s, %s", d.fixed(fmt.Sprintf("x: f32[%d]", x.cols)), x.name)
+}
+
+func (d *dag) pool(x *node) {
+	cols, every := d.upTo(40), d.upTo(5)
+	in, size, attrs := cols, 4, fmt.Sprintf("every=%d", every)
+	if d.coin() {
+		in, size, attrs = 2*cols, 10, attrs+", overlap"
+	}
+	v, gate := d.fitting(x, in), d.fitting(x, in)
+	d.op(like(x, cols, 2), "pool_rows %s, %s, %s, %s {%s}", d.fixed(fmt.Sprintf("s: f32[%d, %d]", size, cols)), v.name, gate.name, d.weight("f32", every, in), attrs)
 }
 
 func (d *dag) lru(x *node) {

@@ -50,6 +50,8 @@ var Attention = &ir.OpDef{
 		"rel_keys, rel_queries: adds to q·kᵀ, before scale, q·rel_keys[bucket] and k·rel_queries[bucket] of the head, with the bucket of a distance: disentangled attention (DeBERTa: He et al. 2021, eq. 4). " +
 		"sinks: adds exp(sink[head]) to the denominator (gpt-oss). " +
 		"selected: of the visible rows, only those at the positions in the row of the last argument (a result of select_rows) are visible. " +
+		"every m: only rows at positions p where m divides p + 1 are visible. " +
+		"lse: the result has a further column per head, the logarithm of the sum of exp(score), for merge_attention; a token may then see no row. " +
 		"cross: cross-attention, which reads all rows of a source state that another graph wrote, regardless of their positions.",
 	Params: []ir.ParamDef{
 		param("q", "f32[T, heads·head_dim]", value),
@@ -78,6 +80,8 @@ var Attention = &ir.OpDef{
 		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "minimum distance of the last bucket"},
 		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions use the upper half of the buckets"},
 		{Name: "sinks", Kind: ir.BoolAttr, Doc: "an argument is a learned extra score per head"},
+		{Name: "every", Kind: ir.IntAttr, Default: 1, Doc: "distance of the visible rows"},
+		{Name: "lse", Kind: ir.BoolAttr, Doc: "further columns: the logarithms of the denominators"},
 		{Name: "selected", Kind: ir.BoolAttr, Doc: "the last argument lists the rows that are visible"},
 	},
 	Traits: ir.Reads | ir.Root,
@@ -156,6 +160,12 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	}
 	if err := attentionWeights(o, s); err != nil {
 		return nil, err
+	}
+	if o.Int("every") < 1 || o.Int("every") > 1 && !o.Bool("causal") || o.Bool("lse") && o.Bool("sinks") {
+		return nil, fmt.Errorf("every=%d, expected at least 1, and 1 without causal; lse excludes sinks", o.Int("every"))
+	}
+	if o.Bool("lse") {
+		return one(f32(q.Rows(), ir.N(heads*(s.VDim+1))), crossAttention(o))
 	}
 	return one(f32(q.Rows(), ir.N(heads*s.VDim)), crossAttention(o))
 }

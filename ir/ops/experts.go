@@ -16,6 +16,7 @@ var Experts = &ir.OpDef{
 	Name: "experts",
 	Doc: "y[t] = Σ r[t, e] · down_e(h_e(x[t])) over the experts e with r[t, e] ≠ 0, in ascending order. h_e = act(gate_e · x) ⊙ (up_e · x) if gated, " +
 		"otherwise act(gate_e · x). swiglu_oai (gpt-oss): g = min(gate_e · x, limit), u = clamp(up_e · x, −limit, limit), h_e = (u + 1) · g · σ(alpha · g). " +
+		"With another act and a limit, gate_e · x is at most limit, and up_e · x within ±limit (DeepSeek-V4). " +
 		"The weights are gate, up (if gated) and down, followed, if biased, by their biases in the same order. Each bias is added to the result of its matmul, that of down before the multiplication by r. " +
 		"Each weight has one more index than is written or implied by regions: the expert, 0 ≤ e < E. " +
 		"If x is quantized activations, h_e is quantized to act_type before down.",
@@ -29,7 +30,7 @@ var Experts = &ir.OpDef{
 		{Name: "gated", Kind: ir.BoolAttr, Doc: "has up weights"},
 		{Name: "biased", Kind: ir.BoolAttr, Doc: "has biases"},
 		{Name: "scale_input", Kind: ir.BoolAttr, Doc: "r multiplies the input of an expert, not its output: Σ down_e(h_e(r[t, e] · x[t])); not with biased (Llama 4)"},
-		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of swiglu_oai"},
+		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of gate and up; without swiglu_oai: none by default"},
 		{Name: "alpha", Kind: ir.FloatAttr, Default: 1.702, Doc: "factor of swiglu_oai"},
 		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "type of x if x is quantized: a8_b32 or a8_b64"},
 	},
@@ -161,6 +162,14 @@ func evalExperts(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return []*tensor.Tensor{out}, nil
 }
 
+// ExpertLimit returns the bound of gate and up; 0: none.
+func ExpertLimit(o *ir.Op) float64 {
+	if o.Word("act") != "swiglu_oai" && !o.Has("limit") {
+		return 0
+	}
+	return o.Float("limit")
+}
+
 // oneExpert returns the output of expert e for one row.
 func oneExpert(o *ir.Op, in []*tensor.Tensor, e int, x []float64) ([]float64, error) {
 	s := ExpertsShapeOf(o)
@@ -169,8 +178,13 @@ func oneExpert(o *ir.Op, in []*tensor.Tensor, e int, x []float64) ([]float64, er
 	if s.Up > 0 {
 		up = expertLinear(in, s.Up, s.BiasUp, e, x)
 	}
-	limit, alpha, f := o.Float("limit"), o.Float("alpha"), expertAct[o.Word("act")]
+	limit, alpha, f := ExpertLimit(o), o.Float("alpha"), expertAct[o.Word("act")]
 	for i, g := range h {
+		if f != nil && limit > 0 {
+			if g = math.Min(g, limit); up != nil {
+				up[i] = math.Min(math.Max(up[i], -limit), limit)
+			}
+		}
 		switch {
 		case f == nil:
 			g = math.Min(g, limit)

@@ -21,6 +21,7 @@ var RopeTable = &ir.OpDef{
 		{Name: "theta", Kind: ir.FloatAttr, Default: 10000.0, Doc: "base of the frequencies"},
 		{Name: "freqs", Kind: ir.FloatsAttr, Doc: "dim/2 frequencies, used in place of theta"},
 		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on both halves"},
+		{Name: "shift", Kind: ir.IntAttr, Default: 0, Doc: "number added to pos"},
 		{Name: "long_freqs", Kind: ir.FloatsAttr, Doc: "dim/2 frequencies of long sequences"},
 		{Name: "long_from", Kind: ir.IntAttr, Doc: "length above which a sequence uses long_freqs"},
 		{Name: "long_scale", Kind: ir.FloatAttr, Doc: "scale of long sequences; default: scale"},
@@ -46,6 +47,7 @@ var RopeTable = &ir.OpDef{
 // length.
 func RopeRow(o *ir.Op, pos float64, length int) []float64 {
 	freqs, scale := RopeFreqs(o, length)
+	pos += float64(o.Int("shift"))
 	out := make([]float64, 2*len(freqs))
 	for i, f := range freqs {
 		angle := float64(float32(pos) * f)

@@ -17,24 +17,27 @@ const normFloor = 1e-20
 var Route = &ir.OpDef{
 	Name: "route",
 	Doc: "y[t, e] is the weight of expert e for row t, and 0 for all but the top_k experts of the row. " +
-		"score softmax: softmax over all experts. sigmoid: σ of each logit. softmax_topk: softmax over the chosen logits only. " +
+		"score softmax: softmax over all experts. sigmoid: σ of each logit. sqrtsoftplus: √log(1 + exp(logit)). softmax_topk: softmax over the chosen logits only. " +
 		"sparsemixer: two experts, each weighted by its softmax over the logits near it among those not yet chosen (Phi-3.5-MoE). " +
 		"The experts with the greatest score + bias are chosen; their weight is the score without the bias. For ties the lower expert is chosen. " +
 		"With groups, the experts are divided into that many groups of equal size. The score of a group is its greatest score + bias (max, DeepSeek-V2) or the sum of its two greatest (top2, DeepSeek-V3). " +
 		"No expert outside the top_groups best groups is chosen. " +
+		"by_id: the experts are those in row id of a table instead; numbers outside 0 … E − 1 become the nearest of these. " +
 		"norm: the chosen weights are divided by their sum + 1e-20. Finally, all weights are multiplied by scale.",
 	Params: []ir.ParamDef{
 		param("logits", "f32[T, E]", value),
-		optional(param("bias", "[E], added to scores only to choose experts; default: 0", weight)),
+		optional(param("bias", "weight [E], added to scores only to choose experts; default: 0. by_id: i32[T], the ids", either)),
+		optional(param("table", "by_id: [ids, top_k], experts", weight)),
 	},
 	Attrs: []ir.AttrDef{
 		{Name: "top_k", Kind: ir.IntAttr, Required: true, Doc: "experts per row"},
-		{Name: "score", Kind: ir.WordAttr, Words: []string{"softmax", "sigmoid", "softmax_topk", "sparsemixer"}, Default: "softmax", Doc: "how scores are computed from logits"},
+		{Name: "score", Kind: ir.WordAttr, Words: []string{"softmax", "sigmoid", "sqrtsoftplus", "softmax_topk", "sparsemixer"}, Default: "softmax", Doc: "how scores are computed from logits"},
 		{Name: "jitter", Kind: ir.FloatAttr, Default: 0.01, Doc: "with sparsemixer: half the relative distance of near logits"},
 		{Name: "norm", Kind: ir.BoolAttr, Doc: "the weights of a row sum to 1 before scale"},
 		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on the weights"},
 		{Name: "groups", Kind: ir.IntAttr, Default: 0, Doc: "number of expert groups; 0: no groups"},
 		{Name: "top_groups", Kind: ir.IntAttr, Default: 0, Doc: "groups per row"},
+		{Name: "by_id", Kind: ir.BoolAttr, Doc: "experts are chosen by a table"},
 		{Name: "group_score", Kind: ir.WordAttr, Words: []string{"max", "top2"}, Default: "max", Doc: "score of a group"},
 	},
 	Traits: ir.RowWise,
@@ -43,10 +46,16 @@ var Route = &ir.OpDef{
 		out := in[0].Clone()
 		for t := range out.Shape[0] {
 			var bias []float64
-			if len(in) > 1 {
+			var chosen []int
+			switch {
+			case o.Bool("by_id"):
+				for _, e := range row(in[2], int(in[1].F[t])) {
+					chosen = append(chosen, int(min(max(e, 0), float64(out.Shape[1]-1))))
+				}
+			case len(in) > 1:
 				bias = in[1].F
 			}
-			routeRow(o, row(out, t), bias)
+			routeRow(o, row(out, t), bias, chosen)
 		}
 		return []*tensor.Tensor{out}, nil
 	},
@@ -58,10 +67,8 @@ func inferRoute(o *ir.Op) ([]ir.Type, error) {
 		return nil, err
 	}
 	experts, k, groups, top := x.Cols(), o.Int("top_k"), o.Int("groups"), o.Int("top_groups")
-	if len(o.Args) > 1 {
-		if err := vector(o.Args[1], experts); err != nil {
-			return nil, err
-		}
+	if err := routeArgs(o, experts); err != nil {
+		return nil, err
 	}
 	if k < 1 || k > experts {
 		return nil, fmt.Errorf("top_k=%d of %d experts, expected 1 to %d", k, experts, experts)
@@ -85,14 +92,41 @@ func inferRoute(o *ir.Op) ([]ir.Type, error) {
 	return one(x, nil)
 }
 
-// routeRow replaces the logits of one row by weights.
-func routeRow(o *ir.Op, x, bias []float64) {
+// routeArgs checks the bias, or the ids and the table.
+func routeArgs(o *ir.Op, experts int) error {
+	switch {
+	case !o.Bool("by_id") && len(o.Args) == 1:
+		return nil
+	case !o.Bool("by_id"):
+		if len(o.Args) > 2 || o.Args[1].Kind != ir.Weight {
+			return fmt.Errorf("%s is no bias, or there are further arguments", o.Args[1])
+		}
+		return vector(o.Args[1], experts)
+	case len(o.Args) != 3 || o.Int("groups") != 0 || o.Word("score") == "sparsemixer":
+		return fmt.Errorf("by_id requires ids and a table, and excludes groups and sparsemixer")
+	}
+	if _, err := indices(o.Args[1]); err != nil {
+		return err
+	}
+	if t := o.Args[2].Type; !t.IsMatrix() || t.Cols() != o.Int("top_k") {
+		return fmt.Errorf("%s is %s, expected [ids, %d]", o.Args[2], t, o.Int("top_k"))
+	}
+	return nil
+}
+
+// routeRow replaces the logits of one row by weights; chosen is nil if the experts depend
+// on the logits.
+func routeRow(o *ir.Op, x, bias []float64, chosen []int) {
 	switch o.Word("score") {
 	case "softmax":
 		SoftmaxRow(x)
 	case "sigmoid":
 		for i, v := range x {
 			x[i] = sigmoid(v)
+		}
+	case "sqrtsoftplus":
+		for i, v := range x {
+			x[i] = math.Sqrt(math.Max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))))
 		}
 	case "sparsemixer":
 		sparseMixerRow(x, o.Float("jitter"))
@@ -106,7 +140,9 @@ func routeRow(o *ir.Op, x, bias []float64) {
 	if o.Int("groups") > 0 {
 		limitGroups(o, choice)
 	}
-	chosen := greatest(choice, o.Int("top_k"))
+	if chosen == nil {
+		chosen = greatest(choice, o.Int("top_k"))
+	}
 	var weights []float64
 	for _, e := range chosen {
 		weights = append(weights, x[e])
@@ -123,7 +159,7 @@ func routeRow(o *ir.Op, x, bias []float64) {
 	}
 	clear(x)
 	for i, e := range chosen {
-		x[e] = weights[i] * o.Float("scale")
+		x[e] += weights[i] * o.Float("scale")
 	}
 }
 

@@ -210,6 +210,13 @@ static inline uint64_t ifl_attn_selected(const ifl_attention *a, int t, int chun
   return bits;
 }
 
+/* Mask of the chunk's rows that `every` leaves. */
+static inline uint64_t ifl_attn_every(int every, int chunk) {
+  uint64_t bits = 0;
+  for (int i = every - 1 - chunk * IFL_PAGE_ROWS % every; i < IFL_PAGE_ROWS; i += every) bits |= (uint64_t)1 << i;
+  return bits;
+}
+
 /* The rows of one KV head in one chunk as a token of a tree sees them, in the layout of a page with one head. `slot` is the
  * KV cache row copied to each place. */
 typedef struct {
@@ -326,6 +333,7 @@ static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *
   int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
   float *out = a->out + t * a->ldo + (int64_t)head * a->vdim;
   float f = 1.0f / s->l[d], m = s->m[d];
+  if (a->lse) a->out[t * a->ldo + (int64_t)a->heads * a->vdim + head] = m == -__builtin_inff() ? m : m / IFL_LOG2E + ifl_log(ifl_set1(s->l[d]))[0];
   if (m == -__builtin_inff()) {
     memset(out, 0, (size_t)a->vdim * 4);
     return;

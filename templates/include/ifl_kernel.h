@@ -98,6 +98,8 @@ typedef struct ifl_attention {
   /* With selected: of the rows that a token sees otherwise, only those at the positions in its row of selected[T][lds], whose
    * `top` numbers ascend; the unused ones are +∞. */
   const float *selected; int64_t lds; int top;
+  int every; /* with a number above 1: of the rows that a token sees otherwise, only those at positions p where it divides p + 1 */
+  int lse;   /* out[T][heads·vdim + heads]: further columns with the logarithm of each head's sum of exp(score) */
   double *calib; /* [IFL_SCORES] calibration's histogram of this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
 

@@ -8,7 +8,7 @@
 
 #define IFL_MAX_EXPERTS 1024
 
-typedef enum { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK } ifl_route_score;
+typedef enum { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SQRTSOFTPLUS, IFL_ROUTE_SOFTMAX_TOPK } ifl_route_score;
 
 /* Indices of the k ≤ n largest of n numbers in descending order; ties go to the lower index. NaN counts as −∞. */
 static inline void ifl_greatest(const float *x, int n, int k, int *out) {
@@ -55,9 +55,10 @@ static inline void ifl_limit_groups(float *choice, int n, int groups, int top, i
   }
 }
 
-/* The op route: the weights of n ≤ IFL_MAX_EXPERTS experts for one row, zero for all but the selected ones. */
+/* The op route: the weights of n ≤ IFL_MAX_EXPERTS experts for one row, zero for all but the selected ones: those of `ids`, or if it
+ * is NULL those with the greatest scores. */
 static __attribute__((unused)) void ifl_row_route(float *out, const float *logits, const float *bias, int n, int k, ifl_route_score score, int norm,
-                                                  float scale, int groups, int top_groups, int top2) {
+                                                  float scale, int groups, int top_groups, int top2, const float *ids) {
   float x[IFL_MAX_EXPERTS], choice[IFL_MAX_EXPERTS], w[IFL_MAX_EXPERTS];
   int chosen[IFL_MAX_EXPERTS];
   memcpy(x, logits, (size_t)n * 4);
@@ -66,9 +67,16 @@ static __attribute__((unused)) void ifl_row_route(float *out, const float *logit
     const int have = n - i < 16 ? n - i : 16;
     ifl_store_n(x + i, ifl_sigmoid(ifl_load_n(x + i, have)), have);
   }
+  for (int i = 0; score == IFL_ROUTE_SQRTSOFTPLUS && i < n; i += 16) {
+    const int have = n - i < 16 ? n - i : 16;
+    const ifl_v16 v = ifl_load_n(x + i, have);
+    ifl_store_n(x + i, ifl_sqrt(ifl_max(v, ifl_set1(0)) + ifl_log1p(ifl_exp(-ifl_abs(v)))), have);
+  }
   for (int e = 0; e < n; e++) choice[e] = x[e] + (bias ? bias[e] : 0);
   if (groups > 0) ifl_limit_groups(choice, n, groups, top_groups, top2);
-  ifl_greatest(choice, n, k, chosen);
+  if (ids)
+    for (int i = 0; i < k; i++) chosen[i] = ids[i] > 0 ? ids[i] < (float)n ? (int)ids[i] : n - 1 : 0;
+  else ifl_greatest(choice, n, k, chosen);
   for (int i = 0; i < k; i++) w[i] = x[chosen[i]];
   if (score == IFL_ROUTE_SOFTMAX_TOPK) ifl_softmax_small(w, k);
   if (norm) {
@@ -77,7 +85,7 @@ static __attribute__((unused)) void ifl_row_route(float *out, const float *logit
     for (int i = 0; i < k; i++) w[i] /= sum;
   }
   memset(out, 0, (size_t)n * 4);
-  for (int i = 0; i < k; i++) out[chosen[i]] = w[i] * scale;
+  for (int i = 0; i < k; i++) out[chosen[i]] += w[i] * scale; /* a table may name an expert twice */
 }
 
 /* The op route with score=sparsemixer: the weights of two experts (SparseMixer, Phi-3.5-MoE). */
@@ -239,18 +247,14 @@ static inline void ifl_expert_pack(const ifl_experts *p, const ifl_expert_pairs 
 }
 
 static inline ifl_v16 ifl_expert_value(const ifl_experts *p, ifl_v16 g, ifl_v16 u) {
+  if (p->limit > 0) g = ifl_min(g, ifl_set1(p->limit)), u = ifl_min(ifl_max(u, ifl_set1(-p->limit)), ifl_set1(p->limit));
   switch (p->act) {
   case IFL_SILU: g = g * ifl_sigmoid(g); break;
   case IFL_GELU: g = 0.5f * g * (1.0f + ifl_erf(g * 0.70710678f)); break;
   case IFL_GELU_TANH: g = 0.5f * g * (1.0f + ifl_tanh(0.79788456f * (g + 0.044715f * g * g * g))); break;
   case IFL_RELU: g = ifl_max(g, ifl_set1(0)); break;
   case IFL_RELU2: g = ifl_max(g, ifl_set1(0)) * ifl_max(g, ifl_set1(0)); break;
-  case IFL_SWIGLU_OAI: {
-    const ifl_v16 l = ifl_set1(p->limit);
-    g = ifl_min(g, l);
-    u = ifl_min(ifl_max(u, -l), l);
-    return (u + 1.0f) * g * ifl_sigmoid(p->alpha * g);
-  }
+  case IFL_SWIGLU_OAI: return (u + 1.0f) * g * ifl_sigmoid(p->alpha * g);
   }
   return p->up.w ? g * u : g;
 }

@@ -226,6 +226,9 @@ def build(cls, config_cls, params, attention=None):
     for n, b in model.named_buffers():
         if n.endswith(("correction_bias", "expert_bias")) and b.ndim == 1:
             b.data = torch.linspace(0.3, 0.05, len(b)).half().float()
+        elif n.endswith("tid2eid"):  # experts by token id
+            t, k = torch.arange(b.shape[0])[:, None], torch.arange(b.shape[1])
+            b.copy_((t * t + k * (1 + t % 2)) % model.config.n_routed_experts)
         elif n.endswith("layer_scalar"):
             b.fill_(0.75)
     model.tie_weights()

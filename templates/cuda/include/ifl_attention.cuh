@@ -30,7 +30,8 @@ struct ifl_attention {
   int global; /* with a window: the first positions, which are visible to all */
   const float *selected; /* [tokens][lds]: the positions of the only visible rows, ascending, the rest +∞; or NULL */
   int64_t lds;
-  int top;
+  int top, every; /* every > 1: only rows at positions p where it divides p + 1 are visible */
+  int lse; /* further columns of out: the logarithm of each head's sum of exp(score) */
   uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; preceded by counters that are 0 */
 };
 
@@ -74,8 +75,10 @@ IFL_DEVICE ifl_attn_view ifl_attn_view_of(const ifl_attention &a, int t) {
   return v;
 }
 
-/* Reports whether a position is among the selected ones of token t. */
+/* Reports whether a position is among the selected ones of token t, and `every` leaves it. */
 IFL_DEVICE bool ifl_attn_selected(const ifl_attention &a, int t, int pos) {
+  if (a.every > 1 && (pos + 1) % a.every != 0)
+    return false;
   if (!a.selected)
     return true;
   const float *at = a.selected + t * a.lds, want = (float)pos;
@@ -237,6 +240,11 @@ IFL_DEVICE float ifl_attn_factor(const ifl_attention &a, int head, float m, floa
   return exp2f(m - top) / fmaf(l, exp2f(m - top), exp2f(sink - top));
 }
 
+/* Writes the logarithm of a head's sum of exp(score); `at` is the first column of these. */
+IFL_DEVICE void ifl_attn_write_lse(const ifl_attention &a, int t, int64_t at, int head, float m, float l) {
+  a.out[t * a.ldo + at + head] = m == -INFINITY ? m : m / IFL_LOG2E + logf(l);
+}
+
 /* Called after a block has stored its part. Reports whether it is the last block of counter i, and then resets the counter. */
 IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
   return ifl_last_block(reinterpret_cast<unsigned *>(a.scratch) - 1 - i, gridDim.z, last);
@@ -249,6 +257,8 @@ IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const flo
     const int g = i / VDIM, head = kv * GROUP + g;
     const float f = ifl_attn_factor(a, head, m[g], l[g]);
     a.out[t * a.ldo + (int64_t)head * VDIM + i % VDIM] = f == 0 ? 0.0f : o[i] * f;
+    if (a.lse && i % VDIM == 0)
+      ifl_attn_write_lse(a, t, (int64_t)gridDim.x * GROUP * VDIM, head, m[g], l[g]);
   }
 }
 

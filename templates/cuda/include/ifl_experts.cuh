@@ -8,10 +8,10 @@
 enum ifl_expert_act { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_RELU2, IFL_SWIGLU_OAI };
 
 template <ifl_expert_act A> IFL_DEVICE float ifl_expert_value(float x, float u, bool gated, float limit, float alpha) {
-  if (A == IFL_SWIGLU_OAI) {
+  if (limit > 0)
     x = ifl_min(x, limit), u = ifl_min(ifl_max(u, -limit), limit);
+  if (A == IFL_SWIGLU_OAI)
     return (u + 1.0f) * x * ifl_sigmoid(alpha * x);
-  }
   if (A == IFL_SILU)
     x = x * ifl_sigmoid(x);
   if (A == IFL_GELU)

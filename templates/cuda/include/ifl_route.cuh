@@ -3,7 +3,7 @@
 #pragma once
 #include "ifl_device.cuh"
 
-enum ifl_route_score { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK };
+enum ifl_route_score { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SQRTSOFTPLUS, IFL_ROUTE_SOFTMAX_TOPK };
 
 /* Indices of the k ≤ n largest of n numbers in descending order; ties go to the lower index. NaN counts as −∞. */
 template <int N> IFL_DEVICE void ifl_greatest(const float *x, int n, int k, int *out) {
@@ -51,18 +51,24 @@ template <int N> IFL_DEVICE void ifl_limit_groups(float *choice, int n, int grou
 
 template <int N>
 IFL_DEVICE void ifl_route_one(float *out, const float *logits, const float *bias, int k, ifl_route_score score, int norm,
-                              float scale, int groups, int top_groups, int top2) {
+                              float scale, int groups, int top_groups, int top2, const float *ids) {
   float x[N], choice[N], w[N];
   int chosen[N];
   for (int e = 0; e < N; e++)
-    x[e] = score == IFL_ROUTE_SIGMOID ? ifl_sigmoid(logits[e]) : logits[e];
+    x[e] = score == IFL_ROUTE_SIGMOID        ? ifl_sigmoid(logits[e])
+           : score == IFL_ROUTE_SQRTSOFTPLUS ? sqrtf(fmaxf(logits[e], 0.0f) + log1pf(expf(-fabsf(logits[e]))))
+                                             : logits[e];
   if (score == IFL_ROUTE_SOFTMAX)
     ifl_softmax_small(x, N);
   for (int e = 0; e < N; e++)
     choice[e] = x[e] + (bias ? bias[e] : 0);
   if (groups > 0)
     ifl_limit_groups<N>(choice, N, groups, top_groups, top2);
-  ifl_greatest<N>(choice, N, k, chosen);
+  if (ids)
+    for (int i = 0; i < k; i++)
+      chosen[i] = ids[i] > 0 ? ids[i] < (float)N ? (int)ids[i] : N - 1 : 0;
+  else
+    ifl_greatest<N>(choice, N, k, chosen);
   for (int i = 0; i < k; i++)
     w[i] = x[chosen[i]];
   if (score == IFL_ROUTE_SOFTMAX_TOPK)
@@ -77,7 +83,7 @@ IFL_DEVICE void ifl_route_one(float *out, const float *logits, const float *bias
   for (int e = 0; e < N; e++)
     out[e] = 0;
   for (int i = 0; i < k; i++)
-    out[chosen[i]] = w[i] * scale;
+    out[chosen[i]] += w[i] * scale; /* a table may name an expert twice */
 }
 
 /* The weights of two experts (SparseMixer, Phi-3.5-MoE). */

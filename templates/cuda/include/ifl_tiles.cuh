@@ -54,7 +54,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
         E::mma(s[2 * j + 1], rest, odd);
       }
     }
-    const bool all = !tree && !a.selected && chunk * KEYS >= info()[2 * QT - 1] && chunk * KEYS + KEYS <= info()[2 * QT];
+    const bool all = !tree && !a.selected && a.every <= 1 && chunk * KEYS >= info()[2 * QT - 1] && chunk * KEYS + KEYS <= info()[2 * QT];
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -237,6 +237,8 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     for (int i = threadIdx.x; i < n * VDIM; i += S::THREADS) {
       const int r = i / VDIM, at = row + r, h = kv * GROUP + at % GROUP;
       const float f = ifl_attn_factor(a, h, sums()[r], sums()[QT + r]);
+      if (a.lse && i % VDIM == 0)
+        ifl_attn_write_lse(a, first + at / GROUP, (int64_t)HEADS * VDIM, h, sums()[r], sums()[QT + r]);
       a.out[(first + at / GROUP) * a.ldo + (int64_t)h * VDIM + i % VDIM] = f == 0 ? 0.0f : merged<FAR>(p, count, r * V + i % VDIM) * f;
     }
   }
