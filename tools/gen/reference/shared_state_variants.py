@@ -35,6 +35,8 @@ def gemma4(family, llm):
            published=dict(global_head_dim=24, attention_k_eq_v=True, num_global_key_value_heads=1, **published(global_head_dim=24, num_global_key_value_heads=1)), older=published(global_head_dim=24, layer_types=pattern, rope_parameters=dict({FULL: full, SLIDE: dict(rope_type="default", rope_theta=10000.0)})) | dict(rope_parameters={FULL: full, SLIDE: dict(rope_type="default", rope_theta=10000.0)}),
            defaults=dict(rope_parameters=None, _edit=dict(rope_parameters=None)), long=dict(_prompt=150, _steps=4, max_position_embeddings=256, num_kv_shared_layers=3), windows=dict(sliding_window=64), allmha=dict(num_key_value_heads=4, num_kv_shared_layers=3), multi=dict(num_key_value_heads=1, num_kv_shared_layers=1, layer_types=[FULL, SLIDE, FULL, SLIDE, FULL, FULL]),
            mixed=dict(per_layer_config={2: dict(head_dim=20, num_key_value_heads=4), 5: dict(head_dim=20, num_key_value_heads=4)}))
+    one = {k: v for k, v in base.items() if "per_layer_input" not in k}
+    family("gemma4_unified", "Gemma4UnifiedForCausalLM", "Gemma4UnifiedTextConfig", one, plain={}, keys=dict(attention_k_eq_v=True, num_global_key_value_heads=1, num_kv_shared_layers=3), wide=dict(num_kv_shared_layers=2, use_double_wide_mlp=True), window=dict(sliding_window=1024, _edit=dict(sliding_window=None)))
 
 
 def gemma3n(family, llm):
