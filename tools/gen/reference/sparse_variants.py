@@ -26,6 +26,9 @@ def indexer_families(family, llm):
                   sparse=dict(first_k_dense_replace=0, mlp_layer_types=["sparse", "dense", "sparse", "sparse"]))
     family("deepseek_v32", "DeepseekV32ForCausalLM", "DeepseekV32Config", llm(**mla), **common,
            published=dict(_edit=dict(mlp_layer_types=None, layer_types=None, first_k_dense_replace=3, rope_parameters=None, rope_theta=10000.0, head_dim=None)))
+    lite = {k: v for k, v in mla.items() if not k.startswith("index_")}
+    family("glm4_moe_lite", "Glm4MoeLiteForCausalLM", "Glm4MoeLiteConfig", llm(**lite), plain={}, noq=dict(q_lora_rank=None), halves=dict(rope_interleave=False), nonorm=dict(norm_topk_prob=False, routed_scaling_factor=1.0), one_group=dict(n_group=1, topk_group=1),
+           bias=dict(attention_bias=True), tied=dict(tie_word_embeddings=True), sparse=dict(mlp_layer_types=["sparse", "dense", "sparse", "sparse"]), eps=dict(rms_norm_eps=1e-2), yarn=dict(rope_parameters=dict(YARN, rope_theta=10000.0)), published=dict(_edit=dict(mlp_layer_types=None, first_k_dense_replace=1)))
     glm = llm(**mla)
     glm["num_hidden_layers"] = 6
     family("glm_moe_dsa", "GlmMoeDsaForCausalLM", "GlmMoeDsaConfig", glm, **{**common, "sparse": dict(mlp_layer_types=["sparse", "dense", "sparse", "sparse", "dense", "sparse"])},
