@@ -90,7 +90,7 @@ func (e *Engine) feedDraft(f *inFlightStep) error {
 	for _, r := range runs {
 		d := &r.s.rowsOfDraft
 		d.n += len(r.ids)
-		d.features = append(d.features[:0], d.features[len(r.ids)*cols:]...)
+		d.features = slices.Clone(d.features[len(r.ids)*cols:]) // frees the memory of a prompt's states
 	}
 	return err
 }

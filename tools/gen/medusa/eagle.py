@@ -81,6 +81,10 @@ class Head(torch.nn.Module):
             self.norms["ffn"].copy_(last.post_attention_layernorm.weight)
             self.norms["out"].copy_(model.model.norm.weight)
 
+    def balance(self, texts):
+        """Sets the scale of the taps."""
+        self.scale = torch.stack([t[1].float().pow(2).mean(0) for t in texts]).mean(0).sqrt().clamp(min=1e-3)
+
     @torch.no_grad()
     def start(self, texts, embedding, most=40000):
         """Begins as the linear map of taps and embedding that fits the model's next state best (ridge regression). Attention
@@ -94,7 +98,6 @@ class Head(torch.nn.Module):
             if (rows := rows + len(at)) > most:
                 break
         x, y = torch.cat(x), torch.cat(y)
-        self.scale = x[:, : -h].pow(2).mean(0).sqrt().clamp(min=1e-3)
         x[:, : -h] /= self.scale
         a = x.T @ x
         w = torch.linalg.solve(a + 1e-3 * torch.diag(a.diagonal()) + 1e-6 * torch.eye(len(a)), x.T @ y).T
@@ -154,6 +157,7 @@ class Head(torch.nn.Module):
         with torch.no_grad():
             for part, p in (("fc", self.fc), *((f"midlayer.self_attn.{n}_proj", getattr(self, n)) for n in "qkvo"), *((f"midlayer.mlp.{n}_proj", getattr(self, n)) for n in ("gate", "up", "down"))):
                 p.weight.copy_(tensors[part + ".weight"])
+            self.fc.weight.mul_(self.scale)
             for k, v in (("midlayer.input_layernorm", "embed"), ("midlayer.hidden_norm", "hidden"), ("midlayer.post_attention_layernorm", "ffn"), ("norm", "out")):
                 self.norms[v].copy_(tensors[k + ".weight"])
 
@@ -183,7 +187,7 @@ def batches(texts, size):
         ids, taps, final = pad(0), pad(1).float(), pad(2).float()
         at = torch.arange(ids.shape[1])[None]
         counts = (at >= torch.tensor([max(0, t[3] - 2) for t in some])[:, None]) & (at < torch.tensor([len(t[0]) - 1 for t in some])[:, None])
-        yield ids, taps, final, counts
+        yield ids, taps, final, counts, pad(4) if len(some[0]) > 4 else None
 
 
 def run_steps(head, ids, taps, embedding, steps, bf16):
@@ -203,7 +207,7 @@ def shifted(x, by):
 
 
 def loss_of(head, batch, embedding, whole, columns, args):
-    ids, taps, final, counts = batch
+    ids, taps, final, counts, _ = batch
     m, total = whole[columns], 0.0
     for k, z in enumerate(run_steps(head, ids, taps, embedding, args.steps, args.bf16)):
         rows = counts & shifted(counts, k + 1)
@@ -217,10 +221,9 @@ def loss_of(head, batch, embedding, whole, columns, args):
 def measure(head, texts, embedding, whole, full, args):
     """Of each step, given that those before it were right: how often it is what the model says; and the tokens per step of drafts of so many tokens."""
     hits, seen, tokens, places = torch.zeros(args.steps), torch.zeros(args.steps), 0.0, 0
-    for ids, taps, final, counts in batches(texts, args.batch):
+    for ids, taps, _, counts, said in batches(texts, args.batch):
         right = counts & shifted(counts, args.steps + 1)
         places += right.sum().item()
-        said = (final.to(whole.dtype) @ whole.T).argmax(-1)
         for k, z in enumerate(run_steps(head, ids, taps, embedding, args.steps, args.bf16)):
             guess = torch.zeros_like(ids)
             guess[right] = full[(norm(z[right], head.norms["out"], head.config.rms_norm_eps).to(whole.dtype) @ whole[full].T).argmax(-1)]
@@ -259,7 +262,9 @@ def run(args):
     texts, test = record(model, [f for f in files if f not in held], head.taps, args.bf16, True), record(model, held, head.taps, args.bf16, False)
     kind = torch.bfloat16 if args.bf16 else torch.float32
     whole, embedding = model.lm_head.weight.to(kind), model.model.embed_tokens.weight
+    test = [(*t, (t[2].to(kind) @ whole.T).argmax(-1)) for t in test]  # what the model says
     del model
+    head.balance(texts)
     if args.init:
         head.load(load_file(args.init))
     else:
