@@ -6,8 +6,11 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// relativeNorm is the norm of the embeddings of relative positions.
-const relativeNorm = "enc.relative_norm"
+// Standard names of the embeddings of relative positions and of their norm.
+const (
+	relativePositions = "enc.relative_embeddings.weight"
+	relativeNorm      = "enc.relative_norm"
+)
 
 // disentangled returns the tables and attributes of disentangled attention (DeBERTa: He et
 // al. 2021, §3.1): the keys of relative positions, which meet the content's queries (c2p),
@@ -15,14 +18,13 @@ const relativeNorm = "enc.relative_norm"
 // input. They are the embeddings of positions, which all layers share, projected by
 // matrices of the layer, or by those of the content.
 func (l *lowerer) disentangled() (args []string, a attrs) {
-	const positions = "enc.relative_embeddings.weight"
-	for _, std := range []string{positions, relativeNorm + ".weight", relativeNorm + ".bias"} {
+	for _, std := range []string{relativePositions, relativeNorm + ".weight", relativeNorm + ".bias"} {
 		l.read[std] = true // also where the configuration names no product with them
 	}
-	if l.Net.PositionEmbedding != "disentangled" || !l.has(positions) {
+	if l.Net.PositionEmbedding != "disentangled" || !l.has(relativePositions) {
 		return nil, nil
 	}
-	rows := l.tensors[positions].Shape[0]
+	rows := l.tensors[relativePositions].Shape[0]
 	a = a.int("rel_buckets", rows).int("rel_max", l.Net.RelMaxDistance).word("rel_spacing", l.Net.RelSpacing)
 	for _, t := range []struct {
 		kind, flag, own, shared string
@@ -35,7 +37,7 @@ func (l *lowerer) disentangled() (args []string, a attrs) {
 		if !l.has(std + ".weight") {
 			std = l.s.in(t.shared)
 		}
-		w := l.positionTable(t.flag, std, positions, rows, t.turned)
+		w := l.positionTable(t.flag, std, rows, t.turned)
 		if w == "" {
 			l.fail("network_structure.position_attention: %s, but no tensor is mapped to %s.weight", t.kind, l.s.in(t.own))
 		}
@@ -46,7 +48,7 @@ func (l *lowerer) disentangled() (args []string, a attrs) {
 
 // positionTable declares the projection of the embeddings of positions by a layer's matrix
 // and bias: [positions, heads·width], or its transpose.
-func (l *lowerer) positionTable(name, std, positions string, rows int, turned bool) string {
+func (l *lowerer) positionTable(name, std string, rows int, turned bool) string {
 	stds := []string{std + ".weight"}
 	biased := l.has(std + ".bias")
 	if biased {
@@ -59,7 +61,7 @@ func (l *lowerer) positionTable(name, std, positions string, rows int, turned bo
 	}
 	return l.built(name, stds, shape, true, func(src []*tensor.Transform) *tensor.Transform {
 		of := func(std string) *tensor.Transform { return tensor.Source(l.tensors[std].Pattern) }
-		x := of(positions)
+		x := of(relativePositions)
 		if l.has(relativeNorm + ".weight") {
 			x = &tensor.Transform{Op: "layernorm", Args: []*tensor.Transform{x, of(relativeNorm + ".weight"), of(relativeNorm + ".bias")}, Nums: []float64{l.Net.NormEps}}
 		}

@@ -38,8 +38,29 @@ func rgLRUMixer() *mixer {
 	return &mixer{
 		word: "rg_lru", prefix: "rg_lru", required: []string{"wx.weight", "wy.weight", "conv.weight", "a.weight", "input_gate.weight", "recurrent_gate.weight", "wo.weight"},
 		check: func(n *Network) error { return positive("blocks", n.RGLRU.Blocks) },
-		write: (*lowerer).rgLRU, scales: noScales,
+		write: (*lowerer).rgLRU, scales: noScales, shapes: rgLRUShapes,
 	}
+}
+
+// rgLRUShapes adds the shapes of the recurrent block, whose width the first of them states.
+func rgLRUShapes(m *Model, s *stack, add func(name string, dims ...int)) {
+	width, blocks := 0, m.Net.RGLRU.Blocks
+	for i := 0; i < s.hyper.Layers && width == 0; i++ {
+		if t := m.tensors[layerName(s.in("rg_lru.wx.weight"), i)]; len(t.Shape) == 2 {
+			width = t.Shape[0]
+		}
+	}
+	for _, name := range []string{"wx", "wy"} {
+		add(name+".weight", width, s.hyper.Hidden)
+		add(name+".bias", width)
+	}
+	for _, name := range []string{"input_gate", "recurrent_gate"} {
+		add(name+".weight", blocks, width/blocks, width/blocks)
+		add(name+".bias", blocks, width/blocks)
+	}
+	add("a.weight", width)
+	add("conv.bias", width)
+	add("wo.weight", s.hyper.Hidden, width)
 }
 
 // rgLRU writes the recurrent block of Griffin (De et al. 2024, §2.3 and 2.4): a

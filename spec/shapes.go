@@ -212,6 +212,11 @@ func (m *Model) shapes() map[string]shape {
 		}
 		m.normShapes(&s, out)
 	}
+	width := fmt.Sprintf("hidden_size %d", h.Hidden)
+	out[relativePositions] = shape{dims: []int{m.storedRows(relativePositions), h.Hidden}, why: width}
+	for _, kind := range []string{".weight", ".bias"} {
+		out[relativeNorm+kind] = shape{dims: []int{h.Hidden}, why: width}
+	}
 	m.sharedStreamShapes(out)
 	return out
 }
