@@ -122,6 +122,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"expert_shared_feed_forward_length", "shared_intermediate_size"},
 	{"nextn_predict_layers", "num_nextn_predict_layers"},
 	{"expert_gating_func", "expert_gating_func"},
+	{"moe_every_n_layers", "moe_every_n_layers"},
 	{"wkv.head_size", "head_dim"},
 	{"kda.head_dim", "linear_head_dim"},
 	{"ssm.inner_size", "ssm_inner_size"},

@@ -46,16 +46,7 @@ func TestFamilies(t *testing.T) {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			want := readExpected(t, dir)
-			r := newRunner(t, dir)
-			if r.mod.Graph("encode") == nil {
-				r.decoder(want.IDs, want)
-				return
-			}
-			r.encoder(want)
-			if want.DecoderIDs != nil {
-				r.decoder(want.DecoderIDs, want)
-			}
+			newRunner(t, dir).graphs(readExpected(t, dir))
 		})
 	}
 }
@@ -74,7 +65,8 @@ func TestCombinations(t *testing.T) {
 }
 
 // TestGGUF does the same for GGUF files that llama.cpp's converter made of some of these
-// models; see tools/gen/reference/hybrid_gguf.py and shared_state_gguf.py.
+// models, or with its names and keys; see tools/gen/reference/hybrid_gguf.py,
+// shared_state_gguf.py and encoder_gguf.py.
 func TestGGUF(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/gguf/*/model.gguf")
@@ -85,8 +77,7 @@ func TestGGUF(t *testing.T) {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			want := readExpected(t, dir)
-			newRunner(t, dir).decoder(want.IDs, want)
+			newRunner(t, dir).graphs(readExpected(t, dir))
 		})
 	}
 }
@@ -167,6 +158,19 @@ func (r *runner) run(graph string, s *interp.Step) map[string][]float64 {
 		named[v.Name] = out[i].F
 	}
 	return named
+}
+
+// graphs runs an encoder, a decoder, or both.
+func (r *runner) graphs(want expected) {
+	r.t.Helper()
+	if r.mod.Graph("encode") == nil {
+		r.decoder(want.IDs, want)
+		return
+	}
+	r.encoder(want)
+	if want.DecoderIDs != nil {
+		r.decoder(want.DecoderIDs, want)
+	}
 }
 
 // decoder prefills the ids in two halves and compares the logits of the last

@@ -56,6 +56,7 @@ def bidirectional_families(family, llm):
     """Decoders without causal attention: EmbeddingGemma."""
     gemma = llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20, use_bidirectional_attention=True, layer_types=[SLIDE, FULL, SLIDE, FULL])
     family("embeddinggemma", "Gemma3TextModel", "Gemma3TextConfig", gemma, plain={}, odd=dict(sliding_window=11), wide=dict(sliding_window=64), all_full=dict(layer_types=[FULL] * 4), types=dict(layer_types=None, num_hidden_layers=7), mha=dict(num_key_value_heads=4), eps=dict(rms_norm_eps=1e-2), act=dict(hidden_activation="gelu"),
+           scale=dict(layer_types=None, num_hidden_layers=7, query_pre_attn_scalar=16),
            published=dict(layer_types=None, num_hidden_layers=7, _edit=dict(rope_parameters=None, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=None, attention_bias=False, final_logit_softcapping=None, attn_logit_softcapping=None, _sliding_window_pattern=6)))
 
 
