@@ -123,6 +123,14 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"nextn_predict_layers", "num_nextn_predict_layers"},
 	{"expert_gating_func", "expert_gating_func"},
 	{"moe_every_n_layers", "moe_every_n_layers"},
+	{"interleave_moe_layer_step", "interleave_moe_layer_step"},
+	{"altup.active_idx", "altup_active_idx"},
+	{"altup.num_inputs", "altup_num_inputs"},
+	{"activation_sparsity_scale", "activation_sparsity_scale"},
+	{"attention.indexer.head_count", "index_n_heads"},
+	{"attention.indexer.key_length", "index_head_dim"},
+	{"attention.indexer.top_k", "index_topk"},
+	{"attention.indexer.types", "indexer_layers"}, // whether a layer has an indexer of its own
 	{"wkv.head_size", "head_dim"},
 	{"kda.head_dim", "linear_head_dim"},
 	{"ssm.inner_size", "ssm_inner_size"},
@@ -166,6 +174,7 @@ func ggufConfig(meta map[string]any) map[string]any {
 		m[inner] = plain(v)
 	}
 	ggufYarn(c, meta)
+	ggufSparsity(c)
 	if n, ok := number(c["num_nextn_predict_layers"]); ok { // which block_count includes
 		if layers, ok := number(c["num_hidden_layers"]); ok {
 			c["num_hidden_layers"] = layers - n
@@ -182,13 +191,33 @@ func ggufConfig(meta map[string]any) map[string]any {
 	return c
 }
 
-// ggufYarn sets the mscale of deepseek2. Files have a tenth of mscale_all_dim, and
-// llama.cpp takes mscale to equal it, as it does in the published models.
+// ggufYarn sets the mscale of DeepSeek's architectures. Files have a tenth of
+// mscale_all_dim, and llama.cpp takes mscale to equal it, as it does in the published
+// models.
 func ggufYarn(c, meta map[string]any) {
-	tenth, ok := number(plain(meta["deepseek2.rope.scaling.yarn_log_multiplier"]))
+	tenth, ok := 0.0, false
+	for _, arch := range []string{"deepseek2", "deepseek32", "glm-dsa"} {
+		if v, stated := meta[arch+".rope.scaling.yarn_log_multiplier"]; stated {
+			tenth, ok = number(plain(v))
+		}
+	}
 	if scaling, yarn := c["rope_scaling"].(map[string]any); ok && yarn {
 		scaling["mscale"], scaling["mscale_all_dim"] = 10*tenth, 10*tenth
 	}
+}
+
+// ggufSparsity converts quantiles of a standard normal distribution to fractions.
+func ggufSparsity(c map[string]any) {
+	list, ok := c["activation_sparsity_scale"].([]any)
+	if !ok {
+		return
+	}
+	out := make([]any, len(list))
+	for i, v := range list {
+		x, _ := number(v)
+		out[i] = float64(float32(math.Erfc(-x/math.Sqrt2) / 2))
+	}
+	c["activation_sparsity_pattern"] = out
 }
 
 // ggufValue sets a parameter. A list with a number for each layer, 0 for layers without

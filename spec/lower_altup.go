@@ -56,8 +56,15 @@ func (l *lowerer) withMagnitude(x, rms string) string {
 }
 
 // streamWeight declares the matrices of the streams after the first as one array, and
-// returns the reference to one of them.
+// returns the reference to one of them. GGUF files store them in one tensor, of which each
+// weight is a part.
 func (l *lowerer) streamWeight(name, std string, j int) string {
+	if t, ok := l.tensors[std+".weight"]; ok {
+		n := l.Hyper.Hidden
+		return l.built(fmt.Sprintf("%s_%d", name, j), []string{std + ".weight"}, []int{n, n}, t.DType.IsBlock(), func(src []*tensor.Transform) *tensor.Transform {
+			return apply("rows", apply("reshape", src[0], (l.Net.AltUp.Streams-1)*n, n), j*n, (j+1)*n)
+		})
+	}
 	d := declaration{name: name, std: std + ".{j}.weight", hi: l.Net.AltUp.Streams - 1, layered: true}
 	if !l.decls["@"+name] {
 		typ, mixed, block := tensor.Invalid, false, false

@@ -127,7 +127,7 @@ var standardForms = []string{
 	"feed_forward.w1", "feed_forward.w2", "feed_forward.w3", "feed_forward.w1n3", "feed_forward.w3n1", "feed_forward.act_p", "feed_forward.act_n",
 	"moe.gate", "moe.gate_table", "moe.expert.{j}.w1", "moe.expert.{j}.w2", "moe.expert.{j}.w3",
 	"feed_forward.dense_out_norm", "moe.pre_norm", "moe.out_norm", "moe.gate_norm", "moe.expert_scale", "out_scale",
-	"altup.in.{j}", "altup.out.{j}", "altup.router_norm", "altup.router", "altup.predict", "altup.correct", "altup.out_scale",
+	"altup.in.{j}", "altup.out.{j}", "altup.in", "altup.out", "altup.router_norm", "altup.router", "altup.predict", "altup.correct", "altup.out_scale",
 	"laurel.a", "laurel.b", "laurel.norm",
 	"per_layer.embeddings", "per_layer.proj", "per_layer.norm", "per_layer.gate", "per_layer.out", "per_layer.out_norm",
 	"moe.gate_score", "moe.out", "moe.latent_in", "moe.latent_out", "moe.experts.w1", "moe.experts.w2", "moe.experts.w3", "moe.experts.w1n3",

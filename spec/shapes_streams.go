@@ -35,8 +35,9 @@ func (m *Model) sharedStreamShapes(out map[string]shape) {
 	out["dec.per_layer.embeddings.weight"] = shape{dims: []int{m.storedRows("dec.per_layer.embeddings.weight"), all}, why: why}
 	out["dec.per_layer.proj.weight"] = shape{dims: []int{all, h.Hidden}, why: why}
 	out["dec.per_layer.norm.weight"] = shape{dims: []int{n.PerLayer.Size}, why: why}
-	for j := range n.AltUp.Streams - 1 {
-		for _, part := range []string{"in", "out"} {
+	for _, part := range []string{"in", "out"} {
+		out["dec.altup."+part+".weight"] = shape{dims: []int{n.AltUp.Streams - 1, h.Hidden, h.Hidden}, why: fmt.Sprintf("altup.streams %d, hidden_size %d", n.AltUp.Streams, h.Hidden)}
+		for j := range n.AltUp.Streams - 1 {
 			out[fmt.Sprintf("dec.altup.%s.%d.weight", part, j)] = shape{dims: []int{h.Hidden, h.Hidden}, why: fmt.Sprintf("hidden_size %d", h.Hidden)}
 		}
 	}

@@ -28,7 +28,8 @@ def vocabulary(self):
     self.gguf_writer.add_token_merges(["t 0"])
 
 
-OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM"}
+OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM", "deepseek_v32": "DeepseekV32ForCausalLM",
+          "glm_moe_dsa": "GlmMoeDsaForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
 OLD = {"linear_attention": "mamba", "full_attention": "attention"}
 
 
@@ -47,7 +48,9 @@ def as_published(config: dict) -> dict:
         config["moe_router_activation_func"] = "sigmoid"
     if config.get("topk_method") == "greedy":  # which the file does not state
         config["n_group"] = config["topk_group"] = 1
-    if config["model_type"] == "deepseek_v3":
+    if config["model_type"] in ("deepseek_v32", "glm_moe_dsa"):
+        config.setdefault("first_k_dense_replace", (config.get("mlp_layer_types") or ["dense"] * 3).count("dense"))
+    if config["model_type"] in ("deepseek_v3", "deepseek_v32", "glm_moe_dsa"):
         config["scoring_func"] = "sigmoid"
         config["num_key_value_heads"] = config["num_attention_heads"]
     if config["model_type"] == "rwkv7":
