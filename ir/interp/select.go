@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -56,21 +57,11 @@ func chosen(scores []float64, top, all int) []int {
 		}
 		order = ops.TorchTopK(scores, top)
 	default:
-		slices.SortStableFunc(order, func(a, b int) int { return -compare(scores[a], scores[b]) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	}
 	order = order[:top]
 	slices.Sort(order)
 	return order
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // rowsAfter returns the rows of a token's sequence after the step; in a tree, those that
