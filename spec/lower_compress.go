@@ -5,14 +5,6 @@ import (
 	"strings"
 )
 
-// A Compression describes attention to compressed rows beside those of a sliding window
-// (DeepSeek-V4, §2.3).
-type Compression struct {
-	Pattern      []string `yaml:"pattern" words:"none|overlapping|separate"` // windows that are compressed in each layer, repeated; overlapping: with the window before, and an indexer chooses among the compressed rows; separate: without, and all compressed rows are read
-	OverlapEvery int      `yaml:"overlapping_every"`                         // rows of an overlapping window
-	EachEvery    int      `yaml:"separate_every"`                            // rows of a separate window
-}
-
 // compression returns the word of a layer's compression.
 func (n *Network) compression(layer int) string {
 	if p := n.Compression.Pattern; len(p) > 0 {

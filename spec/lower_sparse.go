@@ -6,17 +6,6 @@ import (
 	"math"
 )
 
-// An Indexer describes sparse attention: a small scorer that chooses the rows of the KV
-// cache that a token attends to (DeepSeek-V3.2, §2.1).
-type Indexer struct {
-	Pattern       []string `yaml:"pattern" words:"own|shared"` // indexer of each layer, repeated; own: the layer's own; shared: the choice of the last layer with one; default: none, and attention to all rows
-	Heads         int      `yaml:"heads"`                      // heads that score rows
-	HeadDim       int      `yaml:"head_dim"`                   // channels of a head
-	TopK          int      `yaml:"top_k"`                      // rows that a token attends to
-	QKColumnOrder int      `yaml:"qk_column_order"`            // pairs of channels that rope rotates, at the start of a head; 0, 1: neighbors; 2: channel i and i + half
-	NormEps       float64  `yaml:"norm_eps"`                   // ε of the norm on keys; 0: norm_eps
-}
-
 // indexer returns the word of a layer's indexer.
 func (n *Network) indexer(layer int) string {
 	if p := n.Indexer.Pattern; len(p) > 0 {

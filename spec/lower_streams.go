@@ -5,14 +5,6 @@ import (
 	"strings"
 )
 
-// A Streams describes hyper-connections: several residual streams that each block reads,
-// writes and mixes by learned weights (Xie et al. 2026).
-type Streams struct {
-	Count      int     `yaml:"count"`      // residual streams; 0: one, without hyper-connections
-	Iterations int     `yaml:"iterations"` // iterations of Sinkhorn–Knopp on the mixing weights
-	Eps        float64 `yaml:"eps"`        // floor of the weights
-}
-
 // checkStreams checks the hyper-parameters of hyper-connections.
 func (s *Spec) checkStreams() error {
 	n := &s.Network

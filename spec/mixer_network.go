@@ -97,3 +97,30 @@ type AltUp struct {
 	RouterScale float64 `yaml:"router_scale"`  // factor on the normed input of the router
 	OutScale    bool    `yaml:"correct_scale"` // the gate of per_layer_embeddings reads the active stream times stored factors
 }
+
+// An Indexer describes sparse attention: a small scorer that chooses the rows of the KV
+// cache that a token attends to (DeepSeek-V3.2, §2.1).
+type Indexer struct {
+	Pattern       []string `yaml:"pattern" words:"own|shared"` // indexer of each layer, repeated; own: the layer's own; shared: the choice of the last layer with one; default: none, and attention to all rows
+	Heads         int      `yaml:"heads"`                      // heads that score rows
+	HeadDim       int      `yaml:"head_dim"`                   // channels of a head
+	TopK          int      `yaml:"top_k"`                      // rows that a token attends to
+	QKColumnOrder int      `yaml:"qk_column_order"`            // pairs of channels that rope rotates, at the start of a head; 0, 1: neighbors; 2: channel i and i + half
+	NormEps       float64  `yaml:"norm_eps"`                   // ε of the norm on keys; 0: norm_eps
+}
+
+// A Compression describes attention to compressed rows beside those of a sliding window
+// (DeepSeek-V4, §2.3).
+type Compression struct {
+	Pattern      []string `yaml:"pattern" words:"none|overlapping|separate"` // windows that are compressed in each layer, repeated; overlapping: with the window before, and an indexer chooses among the compressed rows; separate: without, and all compressed rows are read
+	OverlapEvery int      `yaml:"overlapping_every"`                         // rows of an overlapping window
+	EachEvery    int      `yaml:"separate_every"`                            // rows of a separate window
+}
+
+// A Streams describes hyper-connections: several residual streams that each block reads,
+// writes and mixes by learned weights (Xie et al. 2026).
+type Streams struct {
+	Count      int     `yaml:"count"`      // residual streams; 0: one, without hyper-connections
+	Iterations int     `yaml:"iterations"` // iterations of Sinkhorn–Knopp on the mixing weights
+	Eps        float64 `yaml:"eps"`        // floor of the weights
+}
