@@ -26,6 +26,8 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc pull", "cmd/hub TestPull"},
 	{"BIN generate --device", "cmd/iflowc TestEmulatedFailures"},
 	{"go run ./tools/check/prose", "tools/check/prose TestProject"},
+	{"BIN classify --pair", "runtime/cli TestClassifyPair"},
+	{"BIN embed --prompt-name", "runtime/cli TestPrompts"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
 	{"BIN info --json", "cmd/iflowc TestJSONKeys"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},

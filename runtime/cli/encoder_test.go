@@ -154,6 +154,54 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestPrompts checks that embed puts the model's prompt in front of a text.
+func TestPrompts(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, func(m *manifest.Manifest) {
+		become(devicetest.Encoder())(m)
+		m.Embedding = &manifest.Embedding{Pooling: "cls", Prompts: map[string]string{"query": "Hi ", "document": ""}, Prompt: "query"}
+	})
+	embed := func(args ...string) []float64 {
+		var out struct{ Embeddings [][]float64 }
+		b.must(t, &out, append([]string{"embed"}, args...)...)
+		return out.Embeddings[0]
+	}
+	query, document := embed("Hi you", "--prompt-name", "document"), embed("you", "--prompt-name", "document")
+	if slices.Equal(query, document) {
+		t.Fatalf("the texts have the same vector %v", query)
+	}
+	for _, args := range [][]string{{"you"}, {"you", "--prompt-name", "query"}, {"you", "--prompt", "Hi "}} {
+		if got := embed(args...); !slices.Equal(got, query) {
+			t.Errorf("%q: %v, expected %v", args, got, query)
+		}
+	}
+	if code, _, stderr := b.run(t.Context(), "embed", "you", "--prompt-name", "no"); code != 2 || !strings.Contains(stderr, "known: document, query") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// TestClassifyPair checks that classify reads the tokens of a pair of texts that
+// tokenize prints. The fake encoder's classes do not depend on token types.
+func TestClassifyPair(t *testing.T) {
+	t.Parallel()
+	b := newEncoder(t)
+	var pair struct {
+		IDs []int32 `json:"ids"`
+	}
+	b.must(t, &pair, "tokenize", "Hi", "--pair", "you")
+	var out struct{ Outputs []struct{ Logits []float32 } }
+	b.must(t, &out, "classify", "Hi", "--pair", "you", "--json")
+	var ids struct{ Outputs []struct{ Logits []float32 } }
+	b.must(t, &ids, "classify", "--ids", strings.Trim(fmt.Sprint(pair.IDs), "[]"), "--json")
+	want := ids.Outputs[0].Logits
+	if got := out.Outputs[0].Logits; !slices.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+	if code, _, stderr := b.run(t.Context(), "classify", "--ids", "9", "--pair", "you"); code != 2 || !strings.Contains(stderr, "--pair goes with texts") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
 // TestWrongNetwork: subcommands that a model cannot do say in one line what it is.
 func TestWrongNetwork(t *testing.T) {
 	t.Parallel()
