@@ -34,18 +34,28 @@ func (e *emitter) attention(s *schedule, r *layout.Region, a *layout.Attention) 
 	return u.end(r.Doc)
 }
 
-// floatAttention emits the f32 kernel: one thread block per token.
+// floatAttention emits the f32 kernel: one thread block per token and KV head, or
+// several if the KV head's query heads exceed shared memory.
 func (u *unit) floatAttention(s *schedule, role string, a *layout.Attention, holes map[string]any) error {
 	u.include("ifl_attention.cuh")
-	group, dim, vdim := a.Heads/a.KVHeads, a.State.Dim, a.State.VDim
-	shared := 4 * (group*dim + group*64 + group*vdim + 3*group + 4)
+	dim, vdim, all := a.State.Dim, a.State.VDim, a.Heads/a.KVHeads
+	group, shared := 0, 0
+	for parts := 1; parts <= all; parts++ {
+		if all%parts == 0 {
+			group = all / parts
+			if shared = 4 * (group*(dim+64+vdim+3) + 4); shared <= maxShared {
+				break
+			}
+		}
+	}
+	holes["Group"] = group
 	k, err := u.kernel("attention", u.name, 128, shared, holes)
 	if err != nil {
 		return err
 	}
 	blocks := blocksPer(role, 1)
-	s.launch(k, blocksOf(a.KVHeads), blocks, splitsOf(a.KVHeads, blocks))
-	u.e.attends(manifest.CUDAAttention{Counters: a.Heads, Blocks: a.KVHeads, Floats: group * (2 + vdim)})
+	s.launch(k, blocksOf(a.Heads/group), blocks, splitsOf(a.Heads/group, blocks))
+	u.e.attends(manifest.CUDAAttention{Counters: a.Heads, Blocks: a.Heads / group, Floats: group * (2 + vdim)})
 	return nil
 }
 

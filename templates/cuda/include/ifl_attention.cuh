@@ -1,5 +1,5 @@
 /* Attention over a paged KV cache, split over the context (Flash-Decoding): the parameters of all attention kernels, and the
- * f32 kernel. In it, a thread block computes the query heads of one KV head of one token over some chunks of 64 rows. With
+ * f32 kernel. In it, a thread block computes GROUP query heads of one KV head of one token over some chunks of 64 rows. With
  * several splits, the block that finishes last merges the parts in the order of the rows. Scores are stored times log₂e. */
 #pragma once
 #include "ifl_kv.cuh"
@@ -32,7 +32,7 @@ struct ifl_attention {
   int64_t lds;
   int top, every; /* every > 1: only rows at positions p where it divides p + 1 are visible */
   int lse; /* further columns of out: the logarithm of each head's sum of exp(score) */
-  uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; preceded by counters that are 0 */
+  uint8_t *scratch; /* parts [blocks of heads][tokens][splits] of GROUP · (2 + VDIM) floats; preceded by counters that are 0 */
 };
 
 /* KV cache rows of a sequence after this step. */
@@ -152,10 +152,9 @@ template <int GROUP, int DIM, int VDIM> struct ifl_attn_shared {
 };
 
 /* Scores of one chunk: one thread per row; the halves of the block compute alternate heads. */
-template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
-IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, int t, int kv, int chunk, const uint8_t *page,
-                                const float *q, float *p) {
-  constexpr int GROUP = HEADS / KV_HEADS;
+template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM>
+IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, int t, int head, int kv, int chunk,
+                                const uint8_t *page, const float *q, float *p) {
   const int i = threadIdx.x & 63, half = threadIdx.x >> 6, row = chunk * 64 + i;
   const typename K::element *key = reinterpret_cast<const typename K::element *>(page) + ifl_kv_key_at(i, kv, DIM);
   const uint16_t *scales =
@@ -173,11 +172,11 @@ IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, 
         dot += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
       }
       if (a.rel_keys || a.rel_queries)
-        dot += ifl_attn_content<K, DIM>(a, kv * GROUP + g, pos, v.own, q + g * DIM, key, scales);
+        dot += ifl_attn_content<K, DIM>(a, head + g, pos, v.own, q + g * DIM, key, scales);
       s = dot * a.scale;
       if (a.softcap > 0)
         s = a.softcap * tanhf(s / a.softcap);
-      s = (s + ifl_attn_bias(a, kv * GROUP + g, pos, v.own)) * IFL_LOG2E;
+      s = (s + ifl_attn_bias(a, head + g, pos, v.own)) * IFL_LOG2E;
     }
     p[g * 64 + i] = s;
   }
@@ -203,9 +202,8 @@ template <int GROUP> IFL_DEVICE void ifl_attn_softmax(float *p, float *m, float 
 }
 
 /* Adds a chunk's weighted values; one thread per value column. */
-template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
+template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM>
 IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const float *p, const float *shrink, float *o) {
-  constexpr int GROUP = HEADS / KV_HEADS;
   const typename K::element *value =
       reinterpret_cast<const typename K::element *>(page) + ifl_kv_value_at(0, kv, KV_HEADS, DIM, VDIM);
   const uint16_t *scales = reinterpret_cast<const uint16_t *>(page + ifl_kv_elements(KV_HEADS, DIM, VDIM)) +
@@ -250,11 +248,11 @@ IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
   return ifl_last_block(reinterpret_cast<unsigned *>(a.scratch) - 1 - i, gridDim.z, last);
 }
 
-/* Normalizes and writes the token's heads. */
+/* Normalizes and writes a block's heads, from `first` on. */
 template <int GROUP, int VDIM>
-IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const float *m, const float *l, const float *o) {
+IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int first, const float *m, const float *l, const float *o) {
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
-    const int g = i / VDIM, head = kv * GROUP + g;
+    const int g = i / VDIM, head = first + g;
     const float f = ifl_attn_factor(a, head, m[g], l[g]);
     a.out[t * a.ldo + (int64_t)head * VDIM + i % VDIM] = f == 0 ? 0.0f : o[i] * f;
     if (a.lse && i % VDIM == 0)
@@ -262,18 +260,18 @@ IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const flo
   }
 }
 
-/* Stores this split's part. The last block of a token and KV head merges all parts. */
-template <int HEADS, int KV_HEADS, int VDIM>
-IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, int kv, float *m, float *l, float *o, int *last) {
-  constexpr int GROUP = HEADS / KV_HEADS, PART = GROUP * (2 + VDIM);
+/* Stores this split's part. The last block of a token and of its heads merges all parts. */
+template <int GROUP, int VDIM>
+IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, float *m, float *l, float *o, int *last) {
+  constexpr int PART = GROUP * (2 + VDIM);
   const int splits = gridDim.z, split = blockIdx.z;
-  float *parts = reinterpret_cast<float *>(a.scratch) + ((int64_t)kv * a.step->tokens + t) * splits * PART;
+  float *parts = reinterpret_cast<float *>(a.scratch) + ((int64_t)blockIdx.x * a.step->tokens + t) * splits * PART;
   float *mine = parts + (int64_t)split * PART;
   for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
     mine[i] = m[i], mine[GROUP + i] = l[i];
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
     mine[2 * GROUP + i] = o[i];
-  if (!ifl_attn_last(a, t * HEADS + kv * GROUP, last))
+  if (!ifl_attn_last(a, (t * gridDim.x + blockIdx.x) * GROUP, last))
     return false;
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
     const int g = i / VDIM;
@@ -293,14 +291,13 @@ IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, int kv, float *m, 
   return true;
 }
 
-/* One block: grid (KV heads, tokens, splits). */
-template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void ifl_attend(const ifl_attention &a, float *sm) {
-  constexpr int GROUP = HEADS / KV_HEADS;
+/* One block: grid (query heads / GROUP, tokens, splits). */
+template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void ifl_attend(const ifl_attention &a, float *sm) {
   typedef ifl_attn_shared<GROUP, DIM, VDIM> S;
-  const int kv = blockIdx.x, t = blockIdx.y;
+  const int head = blockIdx.x * GROUP, kv = blockIdx.x / (gridDim.x / KV_HEADS), t = blockIdx.y;
   float *q = sm + S::Q, *p = sm + S::P, *o = sm + S::O, *m = sm + S::M, *l = sm + S::L, *shrink = sm + S::F;
   for (int i = threadIdx.x; i < GROUP * DIM; i += IFL_ATTN_THREADS)
-    q[i] = a.q[t * a.ldq + (int64_t)kv * GROUP * DIM + i];
+    q[i] = a.q[t * a.ldq + (int64_t)head * DIM + i];
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
     o[i] = 0;
   for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
@@ -311,14 +308,14 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void i
   __syncthreads();
   for (int chunk = from; chunk < to; chunk++) {
     const uint8_t *page = a.state + ifl_kv_page(a.step, v.seq, chunk * 64) * a.page_bytes;
-    ifl_attn_scores<K, HEADS, KV_HEADS, DIM, VDIM>(a, v, t, kv, chunk, page, q, p);
+    ifl_attn_scores<K, GROUP, KV_HEADS, DIM, VDIM>(a, v, t, head, kv, chunk, page, q, p);
     __syncthreads();
     ifl_attn_softmax<GROUP>(p, m, l, shrink);
     __syncthreads();
-    ifl_attn_values<K, HEADS, KV_HEADS, DIM, VDIM>(page, kv, ifl_min_int(64, v.rows - chunk * 64), p, shrink, o);
+    ifl_attn_values<K, GROUP, KV_HEADS, DIM, VDIM>(page, kv, ifl_min_int(64, v.rows - chunk * 64), p, shrink, o);
     __syncthreads();
   }
-  if (gridDim.z > 1 && !ifl_attn_merge<HEADS, KV_HEADS, VDIM>(a, t, kv, m, l, o, reinterpret_cast<int *>(sm + S::F + GROUP)))
+  if (gridDim.z > 1 && !ifl_attn_merge<GROUP, VDIM>(a, t, m, l, o, reinterpret_cast<int *>(sm + S::F + GROUP)))
     return;
-  ifl_attn_finish<GROUP, VDIM>(a, t, kv, m, l, o);
+  ifl_attn_finish<GROUP, VDIM>(a, t, head, m, l, o);
 }
