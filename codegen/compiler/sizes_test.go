@@ -72,8 +72,8 @@ func TestWeightsFile(t *testing.T) {
 }
 
 // families are the names of the tiny models of spec/testdata, but for those with
-// fixed-size states: the sizes of their tensors are sums and products of widths and
-// heads, and the tiny models have odd ones already.
+// fixed-size states, sizes by layer or several streams: the sizes of their tensors
+// are sums and products of widths and heads, and the tiny models have odd ones already.
 func families(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../spec/testdata/families/*/expected.json")
@@ -89,8 +89,10 @@ func families(t *testing.T) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(mod.States, func(s *ir.Value) bool { return s.State.Fixed }) {
-			names = append(names, filepath.Base(filepath.Dir(f)))
+		name := filepath.Base(filepath.Dir(f))
+		fixed := slices.ContainsFunc(mod.States, func(s *ir.Value) bool { return s.State.Fixed })
+		if !fixed && !strings.HasPrefix(name, "gemma4") && name != "gemma3n" {
+			names = append(names, name)
 		}
 		m.Close()
 	}
@@ -100,7 +102,7 @@ func families(t *testing.T) (names []string) {
 // widths are the keys of a config.json that name a number of columns; those of
 // heads, experts, layers and positions stay.
 var widths = regexp.MustCompile(`^(hidden_size|intermediate_size|head_dim|d_model|moe_intermediate_size|(de|en)coder_ffn_dim|n_embd|n_inner|embedding_size|(kv|q)_lora_rank|` +
-	`qk_(nope_|rope_)?head_dim|v_head_dim|ffn_hidden_size|ffn_dim|d_ff|d_kv|rotary_dim|dim|hidden_dim|word_embed_proj_dim|shared_(expert_)?intermediate_size|(in|out)put_embedding_size)$`)
+	`qk_(nope_|rope_)?head_dim|v_head_dim|ffn_hidden_size|ffn_dim|d_ff|d_kv|rotary_dim|dim|hidden_dim|word_embed_proj_dim|shared_(expert_)?intermediate_size|(in|out)put_embedding_size|index_head_dim|global_head_dim|intermediate_size_mlp|hidden_size_per_layer_input)$`)
 
 // vocabulary is the size of that of all tiny models.
 const vocabulary = 40
@@ -110,13 +112,13 @@ const vocabulary = 40
 // are as many as the vocabulary only by chance: two matrices of 20, four heads of 10.
 var (
 	constant       = regexp.MustCompile(`relative_attention_bias|e_score_correction_bias|sinks`)
-	tallTables     = regexp.MustCompile(`position|_type_|wpe|experts\.[a-z_]+_bias$|router|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
+	tallTables     = regexp.MustCompile(`position|_type_|wpe|experts\.[a-z_]+_bias$|router|indexer\.weights_proj|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
 	vocabularyRows = regexp.MustCompile(`shared_mlp|q_b_proj`)
 )
 
 // grows says whether dimension i of a tensor grows with the width.
 func grows(x checkpoint.Info, i int) bool {
-	stacked := len(x.Shape) == 3 || len(x.Shape) == 2 && strings.Contains(x.Name, "_norm.") // one matrix an expert, one norm a head
+	stacked := len(x.Shape) == 3 || len(x.Shape) == 2 && strings.HasSuffix(x.Name, "_norm.weight") // one matrix an expert, one norm a head
 	switch {
 	case x.Shape[i] == 1 || constant.MatchString(x.Name):
 		return false
@@ -136,6 +138,9 @@ func wider(t *testing.T, family string, factor int) string {
 		t.Fatal(err)
 	}
 	for _, f := range files {
+		if f.IsDir() { // modules behind the model, which the compared outputs leave out
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(from, f.Name()))
 		if err != nil {
 			t.Fatal(err)
