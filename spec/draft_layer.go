@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,11 +80,7 @@ func (t draftTensors) Lookup(name string) (tensor.DType, []int, bool) {
 }
 
 func (t draftTensors) Names() []string {
-	var out []string
-	for name := range t.stored {
-		out = append(out, name)
-	}
-	return out
+	return slices.Collect(maps.Keys(t.stored))
 }
 
 // lastNumber matches the layer in a prefix.
@@ -166,9 +163,7 @@ func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
 		}
 		d.Model.tensors[std] = t
 	}
-	for std, t := range parts {
-		d.Model.tensors[std] = t
-	}
+	maps.Copy(d.Model.tensors, parts)
 	if len(unused) > 0 {
 		return errAt(Pos{File: d.Model.Spec.File}, "draft: tensor %q: no module of the draft layer uses it", seen.stored[unused[0]])
 	}

@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/iflowc/iflowc/ir"
+import (
+	"maps"
+
+	"github.com/iflowc/iflowc/ir"
+)
 
 // draftFeatures is the name of the states that the graph of a draft layer reads.
 const draftFeatures = "features"
@@ -110,9 +114,7 @@ func (l *lowerer) draftHead() string {
 // adopt adds the declarations and the graph of the draft layer to those of the model.
 func (l *lowerer) adopt(in *lowerer) {
 	l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
-	for name, std := range in.standard {
-		l.standard[name] = std
-	}
+	maps.Copy(l.standard, in.standard)
 	if l.err == nil {
 		l.err = in.err
 	}

@@ -138,88 +138,85 @@ func TestQuantizedDraftLayer(t *testing.T) {
 	}
 }
 
+// someDraftLayers runs a check on n compiled models with draft layers.
+func someDraftLayers(t *testing.T, n int, quant string, check func(*testing.T, engine.Model)) {
+	t.Helper()
+	devicetest.NeedCompiler(t)
+	for _, name := range irtest.Sample(t, n, slices.Sorted(maps.Keys(draftLayers))) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, loaded(t, draftModel(t, name, Options{Quant: quant})))
+		})
+	}
+}
+
 // TestDraftLayerUnderPressure: with few pages, preemption, a prefix cache and prompts in
 // small chunks, sequences across pages go on as without drafts.
 func TestDraftLayerUnderPressure(t *testing.T) {
 	t.Parallel()
-	devicetest.NeedCompiler(t)
-	for _, name := range irtest.Sample(t, 3, slices.Sorted(maps.Keys(draftLayers))) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := loaded(t, draftModel(t, name, Options{Quant: "f32"}))
-			var prompts [][]int32
-			for _, n := range []int{70, 58, 3, 66} {
-				prompt := make([]int32, n)
-				for i := range prompt {
-					prompt[i] = int32(7*i*i+3*i+5) % 40
-				}
-				prompt[n-1] = int32(n % 40)
-				prompts = append(prompts, prompt)
+	someDraftLayers(t, 3, "f32", func(t *testing.T, m engine.Model) {
+		var prompts [][]int32
+		for _, n := range []int{70, 58, 3, 66} {
+			prompt := make([]int32, n)
+			for i := range prompt {
+				prompt[i] = int32(7*i*i+3*i+5) % 40
 			}
-			for _, o := range []engine.Options{{MaxTokens: 128}, {MaxTokens: 12, Prefix: true}, {MaxTokens: 24, Pages: 4, Prefix: true}, {MaxTokens: 24, Pages: 4}} {
-				o.MaxSeqs, o.MaxOutRows, o.Context, o.Threads, o.Draft = len(prompts), 64, 128, 1, 12
-				run := func(draft bool) [][]int32 {
-					e, err := engine.Open(m, o)
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(e.Close)
-					first := decodeAll(t, e, m, prompts, draftedTokens, draft)
-					return append(first, decodeAll(t, e, m, prompts[:2], draftedTokens, draft)...) // from the prefix cache
+			prompt[n-1] = int32(n % 40)
+			prompts = append(prompts, prompt)
+		}
+		for _, o := range []engine.Options{{MaxTokens: 128}, {MaxTokens: 12, Prefix: true}, {MaxTokens: 24, Pages: 4, Prefix: true}, {MaxTokens: 24, Pages: 4}} {
+			o.MaxSeqs, o.MaxOutRows, o.Context, o.Threads, o.Draft = len(prompts), 64, 128, 1, 12
+			run := func(draft bool) [][]int32 {
+				e, err := engine.Open(m, o)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if got, want := run(true), run(false); !slices.EqualFunc(got, want, slices.Equal) {
-					t.Errorf("%+v: with the draft layer %v, without %v", o, got, want)
-				}
+				t.Cleanup(e.Close)
+				first := decodeAll(t, e, m, prompts, draftedTokens, draft)
+				return append(first, decodeAll(t, e, m, prompts[:2], draftedTokens, draft)...) // from the prefix cache
 			}
-		})
-	}
+			if got, want := run(true), run(false); !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%+v: with the draft layer %v, without %v", o, got, want)
+			}
+		}
+	})
 }
 
 // TestDraftLayerRows: after a prompt from the prefix cache, in chunks or with accepted
 // drafts before, the layer says the same bits as after the prompt alone.
 func TestDraftLayerRows(t *testing.T) {
 	t.Parallel()
-	devicetest.NeedCompiler(t)
-	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(draftLayers))) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := loaded(t, draftModel(t, name, Options{Quant: "q8_b32t2"}))
-			text := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{{3, 1, 4, 1, 5}}, 30, false)[0]
-			for len(text) < 90 {
-				text = append(text, int32(len(text)*len(text)+3*len(text))%40)
+	someDraftLayers(t, 2, "q8_b32t2", func(t *testing.T, m engine.Model) {
+		text := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{{3, 1, 4, 1, 5}}, 30, false)[0]
+		for len(text) < 90 {
+			text = append(text, int32(len(text)*len(text)+3*len(text))%40)
+		}
+		want := rowsAfter(t, m, text, engine.Options{MaxTokens: 128}, 1, 7, 11, 3)
+		for _, o := range []engine.Options{{MaxTokens: 7}, {MaxTokens: 128, Prefix: true}, {MaxTokens: 16, Prefix: true}} {
+			if got := rowsAfter(t, m, text, o, 3, 7, 11, 3); !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%+v: %v, want %v", o, got, want)
 			}
-			want := rowsAfter(t, m, text, engine.Options{MaxTokens: 128}, 1, 7, 11, 3)
-			for _, o := range []engine.Options{{MaxTokens: 7}, {MaxTokens: 128, Prefix: true}, {MaxTokens: 16, Prefix: true}} {
-				if got := rowsAfter(t, m, text, o, 3, 7, 11, 3); !slices.EqualFunc(got, want, slices.Equal) {
-					t.Errorf("%+v: %v, want %v", o, got, want)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestDraftLayerAfterDrafts: after drafts of which the model accepted some, as paths of
 // trees, the layer says the same bits as after the text alone.
 func TestDraftLayerAfterDrafts(t *testing.T) {
 	t.Parallel()
-	devicetest.NeedCompiler(t)
-	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(draftLayers))) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := loaded(t, draftModel(t, name, Options{Quant: "q8_b32t2"}))
-			accepted := int64(0)
-			for _, prompt := range [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}, {13, 21}} {
-				text, rows, n := draftedRows(t, m, prompt, 70)
-				accepted += n
-				if want := rowsAfter(t, m, text[:len(text)-1], engine.Options{MaxTokens: 128}, 1, text[len(text)-1], 11, 3); !slices.EqualFunc(rows, want, slices.Equal) {
-					t.Errorf("prompt %v: %v, want %v", prompt, rows, want)
-				}
+	someDraftLayers(t, 2, "q8_b32t2", func(t *testing.T, m engine.Model) {
+		accepted := int64(0)
+		for _, prompt := range [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}, {13, 21}} {
+			text, rows, n := draftedRows(t, m, prompt, 70)
+			accepted += n
+			if want := rowsAfter(t, m, text[:len(text)-1], engine.Options{MaxTokens: 128}, 1, text[len(text)-1], 11, 3); !slices.EqualFunc(rows, want, slices.Equal) {
+				t.Errorf("prompt %v: %v, want %v", prompt, rows, want)
 			}
-			if accepted == 0 {
-				t.Error("nothing was accepted")
-			}
-		})
-	}
+		}
+		if accepted == 0 {
+			t.Error("nothing was accepted")
+		}
+	})
 }
 
 // draftedRows continues a prompt with drafts to at least n tokens. It returns the text,

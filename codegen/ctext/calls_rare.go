@@ -11,6 +11,17 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
+// between returns the row of an op's first argument and the row of its result.
+func (r *Rows) between(op *ir.Op, at int) (src, dst loc, err error) {
+	if src, err = r.contiguous(op.Args[0].Value); err != nil {
+		return src, dst, err
+	}
+	if dst, err = r.place(op.Results[0], at); err == nil {
+		r.where[op.Results[0]] = dst
+	}
+	return src, dst, err
+}
+
 // route emits the routing of a row to its experts.
 func (r *Rows) route(ops []*ir.Op, at int) error {
 	op := ops[at]
@@ -50,16 +61,11 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 // softmax emits the normalized exponential of a row.
 func (r *Rows) softmax(ops []*ir.Op, at int) error {
 	op := ops[at]
-	src, err := r.contiguous(op.Args[0].Value)
-	if err != nil {
-		return err
-	}
-	dst, err := r.place(op.Results[0], at)
+	src, dst, err := r.between(op, at)
 	if err != nil {
 		return err
 	}
 	r.w.P("ifl_row_softmax(%s, %s, %s);", dst.ptr, src.ptr, r.Width(op.Args[0].Type.Cols()))
-	r.where[op.Results[0]] = dst
 	return nil
 }
 
@@ -85,11 +91,7 @@ func (r *Rows) joinHeads(ops []*ir.Op, at int) error {
 
 func (r *Rows) headCols(ops []*ir.Op, at int) error {
 	op := ops[at]
-	x, err := r.contiguous(op.Args[0].Value)
-	if err != nil {
-		return err
-	}
-	dst, err := r.place(op.Results[0], at)
+	x, dst, err := r.between(op, at)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,6 @@ func (r *Rows) headCols(ops []*ir.Op, at int) error {
 		lo = r.w.Table("int32_t", "first_"+layout.CName(op.Results[0].Name), Ints(list)) + "[" + Iteration(r.loop) + "]"
 	}
 	r.w.P("ifl_row_head_cols(%s, %s, %d, %d, %s, %d);", dst.ptr, x.ptr, heads, op.Args[0].Type.Cols()/heads, lo, cols)
-	r.where[op.Results[0]] = dst
 	return nil
 }
 
@@ -140,11 +141,7 @@ func (r *Rows) positionScale(list []*ir.Op, at int) error {
 // reduce computes one number of a row.
 func (r *Rows) reduce(list []*ir.Op, at int) error {
 	op := list[at]
-	src, err := r.contiguous(op.Args[0].Value)
-	if err != nil {
-		return err
-	}
-	dst, err := r.place(op.Results[0], at)
+	src, dst, err := r.between(op, at)
 	if err != nil {
 		return err
 	}
@@ -153,7 +150,6 @@ func (r *Rows) reduce(list []*ir.Op, at int) error {
 		least = ", " + Float(op.Float("min"))
 	}
 	r.w.P("ifl_row_%s(%s, %s, %s%s);", op.Word("kind"), dst.ptr, src.ptr, r.Width(op.Args[0].Type.Cols()), least)
-	r.where[op.Results[0]] = dst
 	return nil
 }
 
