@@ -2,10 +2,12 @@
 // computes from them, as tools/gen/reference/breadth.py makes them:
 //
 //	go run ./tools/check/breadth [-only REGEXP] [-v] DIR
-//	go run ./tools/check/breadth -iflowc BINARY DIR
+//	go run ./tools/check/breadth -iflowc BINARY [-with "--target cuda-emu"] DIR
 //
 // Without -iflowc the folder's module is interpreted, which takes a moment a
-// model; with it every folder is compiled and its binary asked. Arrays must
+// model; with it every folder is compiled, with the flags of -with, and its
+// binary asked. A folder that cannot be split as --devices says is counted
+// apart. Arrays must
 // agree within 1e-4 + 1e-4 of the largest expected value, greedy tokens must be
 // equal. It prints a line a failure and the count, and ends with 1 when any
 // folder failed.
@@ -15,6 +17,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -23,6 +26,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -66,6 +70,7 @@ func main() {
 	log.SetPrefix("breadth: ")
 	only := flag.String("only", "", "names of folders to compare")
 	tool := flag.String("iflowc", "", "compile with this iflowc and ask the binary")
+	with := flag.String("with", "", "more flags of iflowc compile, as --devices 0&1")
 	verbose := flag.Bool("v", false, "name the folders that pass, too")
 	jobs := flag.Int("j", 2, "folders at a time")
 	flag.Parse()
@@ -80,18 +85,18 @@ func main() {
 	dirs = slices.DeleteFunc(dirs, func(d string) bool { return !names.MatchString(filepath.Base(filepath.Dir(d))) })
 	open := interpret
 	if *tool != "" {
-		open = func(dir string) (model, error) { return compile(*tool, dir) }
+		open = func(dir string) (model, error) { return compile(*tool, dir, strings.Fields(*with)) }
 	}
-	failed := run(dirs, open, *verbose, *jobs)
-	fmt.Printf("%d/%d folders pass\n", len(dirs)-failed, len(dirs))
-	if failed > 0 || len(dirs) == 0 {
+	failed, refused := run(dirs, open, *verbose, *jobs)
+	fmt.Printf("%d/%d folders pass, %d cannot be split\n", len(dirs)-failed-refused, len(dirs), refused)
+	if failed > 0 || refused == len(dirs) {
 		os.Exit(1)
 	}
 }
 
-// run compares the folders, several at a time, and counts failures.
-func run(files []string, open func(dir string) (model, error), verbose bool, jobs int) int {
-	failed := 0
+// run compares the folders, several at a time. It counts failures and folders that
+// cannot be split.
+func run(files []string, open func(dir string) (model, error), verbose bool, jobs int) (failed, refused int) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	work := make(chan string)
@@ -102,6 +107,9 @@ func run(files []string, open func(dir string) (model, error), verbose bool, job
 				err := check(dir, open)
 				mu.Lock()
 				switch {
+				case errors.Is(err, errSplit):
+					refused++
+					fmt.Printf("none %-32s %v\n", filepath.Base(dir), err)
 				case err != nil:
 					failed++
 					fmt.Printf("FAIL %-32s %v\n", filepath.Base(dir), err)
@@ -117,7 +125,7 @@ func run(files []string, open func(dir string) (model, error), verbose bool, job
 	}
 	close(work)
 	wg.Wait()
-	return failed
+	return failed, refused
 }
 
 // check compares one folder; the error describes the difference.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -122,17 +123,27 @@ func (m *interpreted) encode(output string, ids, types, rows []int) ([][]float64
 	return nil, fmt.Errorf("the graph %s yields no %s", g.Name, output)
 }
 
+// errSplit is a folder's error when its model cannot be split over the devices.
+var errSplit = errors.New("not split")
+
+// noSplit matches the errors of iflowc compile that say so.
+var noSplit = regexp.MustCompile(`cannot be (shared|split)|device groups for|ranks|more than|devices for`)
+
 // compiled runs a per-model binary.
 type compiled struct{ dir, path string }
 
-func compile(tool, dir string) (model, error) {
+func compile(tool, dir string, with []string) (model, error) {
 	tmp, err := os.MkdirTemp("", "breadth-")
 	if err != nil {
 		return nil, err
 	}
 	m := &compiled{tmp, filepath.Join(tmp, "model")}
-	if _, err := output(tool, "compile", dir, "--quant", "f32", "-o", m.path); err != nil {
+	args := append([]string{"compile", dir, "--quant", "f32", "-o", m.path}, with...)
+	if _, err := output(tool, args...); err != nil {
 		m.close()
+		if noSplit.MatchString(err.Error()) {
+			err = fmt.Errorf("%w: %w", errSplit, err)
+		}
 		return nil, err
 	}
 	return m, nil
