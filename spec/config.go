@@ -131,6 +131,13 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"attention.indexer.key_length", "index_head_dim"},
 	{"attention.indexer.top_k", "index_topk"},
 	{"attention.indexer.types", "indexer_layers"}, // whether a layer has an indexer of its own
+	{"attention.output_group_count", "o_groups"},
+	{"attention.compress_ratios", "compress_ratios"},
+	{"attention.compress_rope_freq_base", "compress_rope_theta"},
+	{"hyper_connection.count", "hc_mult"},
+	{"hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"},
+	{"hyper_connection.epsilon", "hc_eps"},
+	{"swiglu_clamp_exp", "swiglu_limit"},
 	{"wkv.head_size", "head_dim"},
 	{"kda.head_dim", "linear_head_dim"},
 	{"ssm.inner_size", "ssm_inner_size"},
@@ -225,7 +232,7 @@ func ggufSparsity(c map[string]any) {
 // A number of heads or an FFN of 0 means that there is none.
 func ggufValue(c map[string]any, name string, v any) {
 	switch name {
-	case "num_attention_heads", "num_key_value_heads", "intermediate_size":
+	case "num_attention_heads", "num_key_value_heads", "intermediate_size", "swiglu_limit":
 	default:
 		c[name] = v
 		return

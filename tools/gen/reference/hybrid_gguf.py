@@ -16,6 +16,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "spec/testdata/families"))
 
 import hybrids  # noqa: E402
+from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 
@@ -29,7 +30,7 @@ def vocabulary(self):
 
 
 OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM", "deepseek_v32": "DeepseekV32ForCausalLM",
-          "glm_moe_dsa": "GlmMoeDsaForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
+          "glm_moe_dsa": "GlmMoeDsaForCausalLM", "glm4_moe": "Glm4MoeForCausalLM", "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
 OLD = {"linear_attention": "mamba", "full_attention": "attention"}
 
 
@@ -72,6 +73,14 @@ def published_name(name: str) -> str:
     return DENSE.sub(r"mlp.\1_proj", name)
 
 
+def has_mtp(weights: pathlib.Path, config: dict) -> bool:
+    """Whether the file has a layer for multi-token prediction."""
+    if not weights.exists():
+        return False
+    with safe_open(weights, "pt") as f:
+        return any(k.startswith(("mtp.", f"model.layers.{config['num_hidden_layers']}.")) for k in f.keys())
+
+
 def convert(folder: pathlib.Path, out: pathlib.Path) -> None:
     import conversion  # of llama.cpp
     import gguf
@@ -88,7 +97,7 @@ def convert(folder: pathlib.Path, out: pathlib.Path) -> None:
         save_file({published_name(k): t.float() for k, t in load_file(weights).items()}, weights)
     path.write_text(json.dumps(config))
     cls = conversion.get_model_class(config["architectures"][0])
-    cls.set_vocab, cls.no_mtp = vocabulary, True
+    cls.set_vocab, cls.no_mtp = vocabulary, not has_mtp(weights, config)
     model = cls(out / "hf", gguf.LlamaFileType.ALL_F32, out / "model.gguf", model_name=folder.name)
     model.write()
     shutil.rmtree(out / "hf")

@@ -1,4 +1,4 @@
-"""Writes folders of Gemma 4 and DBRX models as GGUF files, with the names and keys that llama.cpp's converter gives them,
+"""Writes folders of Gemma 4, DBRX and DeepSeek-V4 models as GGUF files, with the names and keys that llama.cpp's converter gives them,
 beside what transformers computes. The converter itself needs the tokenizers of the published models.
 
     python shared_state_gguf.py IN OUT [NAME…]        needs gguf, safetensors
@@ -31,10 +31,23 @@ DBRX = {
     "norm_attn_norm.attn.out_proj.weight": "attn_output.weight", "ffn.router.layer.weight": "ffn_gate_inp.weight", "ffn.experts.mlp.w1": "ffn_gate_exps.weight",
     "ffn.experts.mlp.v1": "ffn_up_exps.weight", "ffn.experts.mlp.w2": "ffn_down_exps.weight",
 }
+DEEPSEEK4 = {
+    "hc_attn_fn": "hc_attn_fn.weight", "hc_attn_base": "hc_attn_base.weight", "hc_attn_scale": "hc_attn_scale.weight", "hc_ffn_fn": "hc_ffn_fn.weight", "hc_ffn_base": "hc_ffn_base.weight",
+    "hc_ffn_scale": "hc_ffn_scale.weight", "attn.attn_sink": "attn_sinks.weight", "attn.wq_a.weight": "attn_q_a.weight", "attn.wq_b.weight": "attn_q_b.weight", "attn.q_norm.weight": "attn_q_a_norm.weight",
+    "attn.wkv.weight": "attn_kv.weight", "attn.norm.weight": "attn_kv_a_norm.weight", "attn.wo_a.weight": "attn_output_a.weight", "attn.wo_b.weight": "attn_output_b.weight",
+    "attn.compressor.ape": "attn_compressor_ape.weight", "attn.compressor.wkv.weight": "attn_compressor_kv.weight", "attn.compressor.wgate.weight": "attn_compressor_gate.weight",
+    "attn.compressor.norm.weight": "attn_compressor_norm.weight", "attn.indexer.wq_b.weight": "indexer.attn_q_b.weight", "attn.indexer.weights_proj.weight": "indexer.proj.weight",
+    "attn.indexer.compressor.ape": "indexer_compressor_ape.weight", "attn.indexer.compressor.wkv.weight": "indexer_compressor_kv.weight", "attn.indexer.compressor.wgate.weight": "indexer_compressor_gate.weight",
+    "attn.indexer.compressor.norm.weight": "indexer_compressor_norm.weight", "attn_norm.weight": "attn_norm.weight", "ffn_norm.weight": "ffn_norm.weight", "ffn.gate.weight": "ffn_gate_inp.weight",
+    "ffn.gate.bias": "exp_probs_b.bias", "ffn.gate.tid2eid": "ffn_gate_tid2eid.weight", "ffn.shared_experts.w1.weight": "ffn_gate_shexp.weight", "ffn.shared_experts.w2.weight": "ffn_down_shexp.weight",
+    "ffn.shared_experts.w3.weight": "ffn_up_shexp.weight", "w1": "ffn_gate_exps.weight", "w2": "ffn_down_exps.weight", "w3": "ffn_up_exps.weight",
+}
+RATIOS = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
 OTHERS = {
     "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight", "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
     "model.per_layer_model_projection.weight": "per_layer_model_proj.weight", "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight", "transformer.wte.weight": "token_embd.weight",
-    "transformer.norm_f.weight": "output_norm.weight",
+    "transformer.norm_f.weight": "output_norm.weight", "head.weight": "output.weight", "model.hc_head.hc_fn": "output_hc_fn.weight", "model.hc_head.hc_base": "output_hc_base.weight",
+    "model.hc_head.hc_scale": "output_hc_scale.weight",
 }
 
 
@@ -84,14 +97,65 @@ def dbrx(w, c):
     w.add_layer_norm_eps(1e-5)
 
 
+def deepseek4(w, c):
+    layers, rope = c["num_hidden_layers"], c["rope_parameters"]
+    if c["compress_rates"] != {k: v for k, v in RATIOS.items() if v}:
+        raise SystemExit(f"windows of {c['compress_rates']} rows: the format has 4 and 128")
+    w.add_block_count(layers)
+    w.add_context_length(c["max_position_embeddings"])
+    w.add_embedding_length(c["hidden_size"])
+    w.add_head_count(c["num_attention_heads"])
+    w.add_head_count_kv(1)
+    w.add_key_length(c["head_dim"])
+    w.add_value_length(c["head_dim"])
+    w.add_layer_norm_rms_eps(c["rms_norm_eps"])
+    w.add_rope_freq_base(rope["main"]["rope_theta"])
+    w.add_rope_dimension_count(int(c["head_dim"] * c["partial_rotary_factor"]))
+    w.add_q_lora_rank(c["q_lora_rank"])
+    w.add_sliding_window(c["sliding_window"])
+    w.add_expert_count(c["n_routed_experts"])
+    w.add_expert_used_count(c["num_experts_per_tok"])
+    w.add_expert_shared_count(1)
+    w.add_expert_feed_forward_length(c["moe_intermediate_size"])
+    w.add_expert_weights_scale(c["routed_scaling_factor"])
+    w.add_expert_weights_norm(True)
+    w.add_uint32("deepseek4.expert_gating_func", 4)
+    for name in ("exp", "shexp"):
+        w.add_array("deepseek4.swiglu_clamp_" + name, [c["swiglu_limit"]] * layers)
+    w.add_array("deepseek4.attention.compress_ratios", [RATIOS[t] for t in c["layer_types"]])
+    for key, n in {"attention.indexer.head_count": c["index_n_heads"], "attention.indexer.key_length": c["index_head_dim"], "attention.indexer.top_k": c["index_topk"], "attention.output_group_count": c["o_groups"],
+                   "attention.output_lora_rank": c["o_lora_rank"], "hyper_connection.count": c["hc_mult"], "hyper_connection.sinkhorn_iterations": c["hc_sinkhorn_iters"],
+                   "hash_layer_count": c["mlp_layer_types"].count("hash_moe")}.items():
+        w.add_uint32("deepseek4." + key, n)
+    w.add_float32("deepseek4.attention.compress_rope_freq_base", rope["compress"]["rope_theta"])
+    w.add_float32("deepseek4.hyper_connection.epsilon", c["hc_eps"])
+    if rope["compress"]["rope_type"] == "yarn":
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(rope["compress"]["factor"])
+        w.add_rope_scaling_orig_ctx_len(rope["compress"]["original_max_position_embeddings"])
+        w.add_float32("deepseek4.rope.scaling.yarn_beta_fast", rope["compress"]["beta_fast"])
+        w.add_float32("deepseek4.rope.scaling.yarn_beta_slow", rope["compress"]["beta_slow"])
+
+
+def stacked(weights):
+    """The weights, with the experts of a layer in one tensor."""
+    out, experts = {}, {}
+    for name, x in weights.items():
+        if one := re.match(r"(.*)\.experts\.(\d+)\.(w\d)\.weight", name):
+            experts.setdefault(f"{one[1].removesuffix('.ffn')}.{one[3]}", {})[int(one[2])] = x
+        else:
+            out[name] = x
+    return out | {name: np.stack([some[i] for i in range(len(some))]) for name, some in experts.items()}
+
+
 def convert(folder, out):
     c = json.loads((folder / "config.json").read_text())
-    arch, names, keys = {"gemma4_text": ("gemma4", GEMMA4, gemma4), "dbrx": ("dbrx", DBRX, dbrx)}[c["model_type"]]
+    arch, names, keys = {"gemma4_text": ("gemma4", GEMMA4, gemma4), "dbrx": ("dbrx", DBRX, dbrx), "deepseek_v4": ("deepseek4", DEEPSEEK4, deepseek4)}[c["model_type"]]
     out.mkdir(parents=True, exist_ok=True)
     w = gguf.GGUFWriter(out / "model.gguf", arch)
     keys(w, c)
-    for name, x in load_file(folder / "model.safetensors").items():
-        x = x.astype(np.float32)
+    for name, x in stacked(load_file(folder / "model.safetensors")).items():
+        x = x.astype(np.int32 if x.dtype == np.int64 else np.float32)
         if "experts.mlp" in name:
             x = x.reshape(c["ffn_config"]["moe_num_experts"], -1, c["d_model"])
             x = x.transpose(0, 2, 1) if name.endswith("w2") else x
