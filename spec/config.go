@@ -108,6 +108,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"rope.scaling.type", "rope_scaling.rope_type"},
 	{"rope.scaling.factor", "rope_scaling.factor"},
 	{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
+	{"rope.scaling.yarn_attn_factor", "rope_scaling.attention_factor"},
 	{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
 	{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
 	{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
@@ -160,7 +161,7 @@ var ggufTokens = []struct{ gguf, config string }{
 
 // ggufConfig converts GGUF metadata to the form of config.json.
 func ggufConfig(meta map[string]any) map[string]any {
-	c := map[string]any{"model_file_format": "gguf"}
+	c := map[string]any{"model_file_format": "gguf", "tie_word_embeddings": false} // unless the file has no output matrix
 	arch, _ := meta["general.architecture"].(string)
 	c["model_type"] = arch
 	for _, k := range ggufKeys {

@@ -16,7 +16,7 @@ import (
 
 // draftCases are the folders of testdata/draft, with the section draft of each.
 var draftCases = map[string]string{
-	"deepseek_v3": "{kind: mtp}", "deepseek_v32": "{kind: mtp}", "glm4_moe": "{}", "qwen3_next": "{kind: mtp}", "qwen3_5": "{kind: mtp}",
+	"deepseek_v3": "{kind: mtp}", "deepseek_v32": "{kind: mtp}", "glm4_moe": "{}", "glm4_moe_gguf": "{kind: mtp}", "qwen3_next": "{kind: mtp}", "qwen3_5": "{kind: mtp}",
 	"eagle3": "{file: head}", "eagle3_wide": "{kind: eagle3, file: head}",
 }
 

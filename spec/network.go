@@ -62,6 +62,7 @@ type Network struct {
 	// Positions.
 	RopeScaling       *RopeScaling `yaml:"rope_scaling"`                                // scaling of rope's frequencies for long contexts, as in config.json
 	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`                         // stored tensor with a divisor for each of rope's frequencies (GGUF's rope_freqs.weight)
+	RopeLongTensors   []string     `yaml:"rope_long_tensors"`                           // stored tensors with the short_factor and long_factor of longrope; without them nothing is scaled by it
 	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // base of rope's frequencies on layers with a sliding window (Gemma 3); 0: rope_theta
 	RopeLocalScaling  *RopeScaling `yaml:"rope_local_scaling"`                          // with rope_local_theta: scaling of these frequencies; default: none
 	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // rope of each layer, repeated; rope, sliding: with rope; none, full: without (SmolLM3, Cohere 2)

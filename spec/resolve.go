@@ -32,7 +32,8 @@ type Model struct {
 
 	graph []byte // the module's text, if the model spec has a graph
 
-	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
+	ropeFactors     []float32    // divisors of the rotary frequencies; nil: none
+	ropeLongFactors [2][]float32 // those of longrope, within and beyond the original context; nil: as the configuration says
 }
 
 // A Tensor is a stored tensor under a standard name.
@@ -102,8 +103,8 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	sort.Strings(names)
 	draft := m.draftPrefix(names)
 	for _, name := range names {
-		if name == m.Net.RopeFactorsTensor {
-			if err := m.readRopeFactors(h, name); err != nil {
+		if factors := m.ropeFactorsOf(name); factors != nil {
+			if *factors, err = m.readRopeFactors(h, name); err != nil {
 				return nil, err
 			}
 			continue

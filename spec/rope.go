@@ -69,9 +69,16 @@ type rotary struct {
 
 // frequencies returns the rotary frequencies after scaling.
 func (m rotary) frequencies() (*ropeTable, error) {
-	table := &ropeTable{scale: 1}
-	if rs := m.scaling; rs != nil {
+	table, rs := &ropeTable{scale: 1}, m.scaling
+	stored := m.ropeLongFactors[0] != nil && !m.local
+	if stored && rs == nil {
+		rs = &RopeScaling{}
+	}
+	if rs != nil {
 		kind := rs.kind()
+		if stored {
+			kind = "longrope"
+		}
 		f, known := ropeScalings[kind]
 		if !known && kind != "" {
 			var names []string
@@ -275,8 +282,11 @@ func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	dim := m.dim
-	for name, f := range map[string][]float64{"short_factor": rs.ShortFactor, "long_factor": rs.LongFactor} {
+	dim, short, long := m.dim, rs.ShortFactor, rs.LongFactor
+	if m.ropeLongFactors[0] != nil {
+		short, long = float32s(m.ropeLongFactors[0]), float32s(m.ropeLongFactors[1])
+	}
+	for name, f := range map[string][]float64{"short_factor": short, "long_factor": long} {
 		if len(f) != dim/2 || slices.Min(f) <= 0 {
 			return nil, m.ropeError("%s: have %d divisors, want %d for %d rotated channels, all above 0", name, len(f), dim/2, dim)
 		}
@@ -295,8 +305,8 @@ func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	t := &ropeTable{scale: orElse(rs.ShortMScale, scale), longFrom: int(old), longScale: orElse(rs.LongMScale, scale)}
 	for i := range dim / 2 {
 		pos := float32(math.Pow(float64(float32(m.theta)), float64(float32(2*i)/float32(dim))))
-		t.freqs = append(t.freqs, 1/(float32(rs.ShortFactor[i])*pos))
-		t.longFreqs = append(t.longFreqs, 1/(float32(rs.LongFactor[i])*pos))
+		t.freqs = append(t.freqs, 1/(float32(short[i])*pos))
+		t.longFreqs = append(t.longFreqs, 1/(float32(long[i])*pos))
 	}
 	return t, nil
 }
@@ -311,21 +321,31 @@ func orElse(v, otherwise float64) float64 {
 // maxRopeFactors is the maximum number of frequency divisors, half of a head.
 const maxRopeFactors = 1 << 12
 
-func (m *Model) readRopeFactors(h Headers, name string) error {
+// ropeFactorsOf returns where the divisors that a stored tensor holds belong, or nil.
+func (m *Model) ropeFactorsOf(name string) *[]float32 {
+	if name == m.Net.RopeFactorsTensor {
+		return &m.ropeFactors
+	}
+	if i := slices.Index(m.Net.RopeLongTensors, name); i == 0 || i == 1 {
+		return &m.ropeLongFactors[i]
+	}
+	return nil
+}
+
+func (m *Model) readRopeFactors(h Headers, name string) ([]float32, error) {
 	_, shape, _ := h.Lookup(name)
 	v, ok := h.(Values)
 	if !ok || len(shape) != 1 || shape[0] > maxRopeFactors {
-		return errAt(Pos{File: m.Spec.File}, "tensor %q: shape %v, want one divisor for each pair of rotated channels", name, shape)
+		return nil, errAt(Pos{File: m.Spec.File}, "tensor %q: shape %v, want one divisor for each pair of rotated channels", name, shape)
 	}
 	f, err := v.Float32(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, x := range f {
 		if !(x > 0) {
-			return errAt(Pos{File: m.Spec.File}, "tensor %q: divisor %g, want more than 0", name, x)
+			return nil, errAt(Pos{File: m.Spec.File}, "tensor %q: divisor %g, want more than 0", name, x)
 		}
 	}
-	m.ropeFactors = f
-	return nil
+	return f, nil
 }

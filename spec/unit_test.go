@@ -196,7 +196,7 @@ func TestGGUFConfig(t *testing.T) {
 		"tokenizer.ggml.eos_token_id": uint32(2),
 	})
 	want := map[string]any{
-		"model_file_format": "gguf", "model_type": "llama", "hidden_size": 64.0, "rms_norm_eps": 1e-5, "vocab_size": 2.0, "eos_token_id": 2.0,
+		"model_file_format": "gguf", "tie_word_embeddings": false, "model_type": "llama", "hidden_size": 64.0, "rms_norm_eps": 1e-5, "vocab_size": 2.0, "eos_token_id": 2.0,
 		"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4.0},
 	}
 	if d := cmp.Diff(want, c); d != "" {

@@ -30,7 +30,8 @@ def vocabulary(self):
 
 
 OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM", "deepseek_v32": "DeepseekV32ForCausalLM",
-          "glm_moe_dsa": "GlmMoeDsaForCausalLM", "glm4_moe": "Glm4MoeForCausalLM", "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
+          "glm_moe_dsa": "GlmMoeDsaForCausalLM", "glm4_moe": "Glm4MoeForCausalLM", "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "gemma3n_text": "Gemma3nForCausalLM",
+          "gpt_oss": "GptOssForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM", "mixtral": "MixtralForCausalLM", "phi3": "Phi3ForCausalLM", "olmo3": "Olmo3ForCausalLM"}
 OLD = {"linear_attention": "mamba", "full_attention": "attention"}
 
 
