@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Compares methods of speculative decoding on greedy texts, interleaved. Prints a table: tokens per step, drafted tokens per step, speed
 relative to the first method, and whether all methods wrote the same text. Without --batches each text is one run of `BIN generate`.
-With --batches, each method has a server, which gets that many requests at once; the gain is the median of the rounds."""
+With --batches, each method has a server, which gets that many requests at once; the gain is the median of the rounds.
+
+A method is what --speculate accepts, or BIN:METHOD for another binary of the same model. A draft model follows a plus sign:
+draft+DRAFT."""
 
 import argparse
 import concurrent.futures
@@ -16,11 +19,19 @@ import urllib.request
 import prompts
 
 
+def flags(args, method: str) -> tuple:
+    """The binary of a method and the flags that select it."""
+    binary, _, method = method.rpartition(":")
+    method, _, draft = method.partition("+")
+    return binary or args.bin, ["--speculate", method, *(["--draft", draft] if draft else [])]
+
+
 def run(args, prompt: str, method: str) -> dict:
-    command = [args.bin, "generate", "-p", prompt, "-n", str(args.tokens), "--speculate", method, "--json"]
+    binary, chosen = flags(args, method)
+    command = [binary, "generate", "-p", prompt, "-n", str(args.tokens), *chosen, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{args.bin}: {done.stderr.strip()}")
+        raise SystemExit(f"{binary}: {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
@@ -48,13 +59,14 @@ def alone(args, methods: list, lines: list) -> None:
 
 class Service:
     def __init__(self, args, method: str, most: int):
-        command = [args.bin, "serve", "--port", "0", "--log", "none", "--context", "1024", "--parallel", str(most), "--speculate", method]
+        binary, chosen = flags(args, method)
+        command = [binary, "serve", "--port", "0", "--log", "none", "--context", "1024", "--parallel", str(most), *chosen]
         self.tokens, self.process = args.tokens, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if found := re.search(r"listening at (http://\S+)", line):
                 self.address = found[1]
                 return
-        raise SystemExit(f"{args.bin} serve --speculate {method} ended")
+        raise SystemExit(f"{binary} serve --speculate {method} ended")
 
     def ask(self, prompt: str) -> tuple:
         body = dict(prompt=prompt, max_tokens=self.tokens, temperature=0)
