@@ -45,16 +45,27 @@ func withoutInfinities(src []byte) []byte {
 	})
 }
 
-// textConfig merges the text_config of a multimodal model, which may have no parts but
-// this one, into the top level of its configuration; the values of text_config take precedence.
+// textConfig merges the text_config of a multimodal model into the top level of its
+// configuration. The values of text_config take precedence, except for whether the whole
+// model's output matrix is tied. Older configurations have the text's values at the top
+// level, perhaps with another copy in text_config. That of a model that also speaks is in
+// thinker_config.
 func textConfig(c map[string]any) map[string]any {
-	text, nested := c["text_config"].(map[string]any)
-	if !nested || c["hidden_size"] != nil {
-		return c
+	if thinker, speaks := c["thinker_config"].(map[string]any); speaks {
+		c = thinker
 	}
 	out := maps.Clone(c)
-	maps.Copy(out, text)
-	out["text_only"] = true
+	text, nested := c["text_config"].(map[string]any)
+	if nested && (c["hidden_size"] == nil || text["hidden_size"] != nil) {
+		maps.Copy(out, text)
+		if tied := c["tie_word_embeddings"]; tied != nil {
+			out["tie_word_embeddings"] = tied
+		}
+		out["text_only"] = true
+	}
+	if _, vision := c["vision_config"].(map[string]any); vision {
+		out["text_only"] = true
+	}
 	return out
 }
 
@@ -103,6 +114,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"residual_scale", "residual_multiplier"},
 	{"use_parallel_residual", "use_parallel_residual"},
 	{"rope.dimension_count", "rope_dim"},
+	{"rope.dimension_sections", "mrope_section"},
 	{"rope.freq_base", "rope_theta"},
 	{"rope.freq_base_swa", "rope_local_base_freq"},
 	{"rope.scaling.type", "rope_scaling.rope_type"},

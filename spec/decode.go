@@ -180,7 +180,7 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 // wordAliases maps other spellings to words: the long names of network types
 // and the names that transformers uses.
 var wordAliases = map[string]string{
-	"su": "longrope", "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "local": "sliding", "chunked_attention": "chunked", "global": "full",
+	"su": "longrope", "xdrope": "dynamic", "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "local": "sliding", "chunked_attention": "chunked", "global": "full",
 	"0": "none", "1": "rope", // SmolLM3's list of layers with rope
 	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty", "cls": "first",
 }

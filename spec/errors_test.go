@@ -97,6 +97,7 @@ func TestResolveErrors(t *testing.T) {
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
 		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both map to dec.token_embeddings.weight; map one of them"},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},
+		{"rope axes", small + "  rope_scaling: {type: mrope}\n  mrope_section: [2, 4, 1]\n", smallHeaders, "spec.yaml:7:3: network_structure.mrope_section: have [2 4 1], which adds up to 7; want 8, half of the 16 rotated channels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Parse("spec.yaml", []byte(c.src), nil, Options{})

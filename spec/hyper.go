@@ -80,7 +80,7 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	h.Layers *= s.Network.WeightGroupLayers
 	s.vocabulary(&h)
 	h.Embed = h.Hidden
-	if err := s.ropeDim(&h); err != nil {
+	if err := cmp.Or(s.ropeDim(&h), s.checkAxes(h.RopeDim)); err != nil {
 		return h, err
 	}
 	return h, s.checkSizes(&h)
@@ -183,6 +183,21 @@ func (s *Spec) ropeDim(h *Hyper) error {
 	return nil
 }
 
+// checkAxes checks the axes of positions of multi-axis rope. It turns tokens of a text by
+// the same angles as rope on one axis.
+func (s *Spec) checkAxes(rotated int) error {
+	n, sum := &s.Network, 0
+	for _, width := range n.MRopeSection {
+		if sum += width; width < 0 {
+			return errAt(s.Pos("network_structure.mrope_section"), "network_structure.mrope_section: have %v, want 0 or more frequencies on each axis", n.MRopeSection)
+		}
+	}
+	if len(n.MRopeSection) > 0 && rotated > 0 && sum != rotated/2 && !n.MRopeInterleaved {
+		return errAt(s.Pos("network_structure.mrope_section"), "network_structure.mrope_section: have %v, which adds up to %d; want %d, half of the %d rotated channels", n.MRopeSection, sum, rotated/2, rotated)
+	}
+	return nil
+}
+
 // checkConsistency returns an error for keys of network_structure that contradict each other.
 func (s *Spec) checkConsistency() error {
 	n := &s.Network
@@ -257,6 +272,8 @@ func (s *Spec) checkChunks() error {
 		return errAt(s.Pos("network_structure.layer_parts"), "network_structure.layer_parts: have %d, want 1, or 2 in a decoder whose layers have attention and KV caches of their own", n.LayerParts)
 	case n.MoEZeroExperts < 0 || n.MoEZeroExperts+n.ExpertCount > maxExperts || n.MoEZeroExperts > 0 && n.UsingExpertCount > 0:
 		return errAt(s.Pos("network_structure.moe_zero_experts"), "network_structure.moe_zero_experts: have %d, want 0 or more, at most %d experts in all, and no using_expert_count", n.MoEZeroExperts, maxExperts)
+	case n.MoESets < 1:
+		return errAt(s.Pos("network_structure.moe_sets"), "network_structure.moe_sets: have %d, want 1 or more", n.MoESets)
 	case n.MoENormPower != 1 && n.MoENormPower != 2:
 		return errAt(s.Pos("network_structure.moe_norm_power"), "network_structure.moe_norm_power: have %d, want 1 or 2", n.MoENormPower)
 	case n.Differential && (n.LatentAttention || n.encodes() || n.AttentionSinks || len(n.KVPattern) > 0 || n.AttnGate != "none"):

@@ -81,17 +81,24 @@ func (l *lowerer) latentExperts(x, r string) string {
 	return l.affine("f", "w_latent_out", moe+"latent_out", y)
 }
 
-// scoreBiasCut is expertRows for a score correction that may be stored as a row
-// (ERNIE 4.5).
+// scoreBiasCut is expertRows for a score correction that may be stored as a row, or as
+// the first of a row for each set of experts (ERNIE 4.5).
 func (l *lowerer) scoreBiasCut() *cut {
-	if t, ok := l.tensors[layerName(l.s.in("moe.gate_score.bias"), l.at)]; !ok || len(t.Shape) != 2 {
+	t, ok := l.tensors[layerName(l.s.in("moe.gate_score.bias"), l.at)]
+	if !ok || len(t.Shape) != 2 {
 		return l.expertRows()
 	}
-	all, rows := rowVector(l.Net.ExpertCount), rowsCut(0, l.usedExperts())
-	if l.expertRows() == nil {
+	stored := t.Shape[0] * t.Shape[1]
+	all, rows := rowVector(stored), rowsCut(0, l.usedExperts())
+	if stored == rows.rows {
 		return all
 	}
 	return &cut{rows: rows.rows, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return rows.apply(all.apply(r)) }}
+}
+
+// gateTransposed reports whether a weight is the router's matrix with inputs as rows.
+func (l *lowerer) gateTransposed(std string, shape []int) bool {
+	return l.Net.MoEGateLayout == "by_shape" && strings.HasSuffix(std, ".moe.gate.weight") && shape[1] != l.Hyper.Hidden
 }
 
 // expertRows cuts the gate to the experts in use; nil if all are in use.
@@ -306,7 +313,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 		shape = shape[1:]
 		r = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{r}, Nums: numbers(shape)}
 	}
-	if layout := l.Net.MoELayout; kind == ".weight" && (layout == "in_out" || layout == "down_in_out" && part == "w2") {
+	if kind == ".weight" && l.transposed(part, shape) {
 		r = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{r}}
 		shape = []int{shape[1], shape[0]}
 	}
@@ -315,6 +322,27 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	}
 	l.declare(d, t.DType, shape, r)
 	return "@" + d.name
+}
+
+// otherSet reports whether a tensor belongs to an expert of a set that no token of a text
+// is routed to.
+func (m *Model) otherSet(r nameRule, expert int) bool {
+	return m.Net.MoESets > 1 && expert >= m.Net.ExpertCount && strings.Contains(r.standard.String(), ".moe.expert.{j}.")
+}
+
+// transposed reports whether a tensor of all experts stores its matrices, of this shape,
+// with inputs as rows.
+func (l *lowerer) transposed(part string, shape []int) bool {
+	down, hidden := part == "w2", l.Hyper.Hidden
+	switch l.Net.MoELayout {
+	case "in_out":
+		return true
+	case "down_in_out":
+		return down
+	case "by_shape":
+		return down && shape[0] != hidden || !down && shape[1] != hidden
+	}
+	return false
 }
 
 // halfOfGateUp selects gate (w1) or up (w3) from a tensor that stores both.

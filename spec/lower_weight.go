@@ -39,7 +39,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	}
 	transform := tensor.Source(first.Pattern)
 	shape := append([]int(nil), first.Shape...)
-	if l.Net.WeightLayout == "in_out" && transposes(std) && len(shape) == 2 {
+	if len(shape) == 2 && (l.Net.WeightLayout == "in_out" && transposes(std) || l.gateTransposed(std, shape)) {
 		if typ.IsBlock() {
 			mixed = true
 		}

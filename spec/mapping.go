@@ -196,11 +196,12 @@ func (s *Spec) rules() ([]nameRule, error) {
 }
 
 // nestedRules returns rules for the names of a language model inside a multimodal
-// model: language_model.model.layers…, or model.language_model.layers….
+// model: language_model.model.layers…, or model.language_model.layers…,
+// or thinker.model.layers….
 func nestedRules(rules []nameRule) ([]nameRule, error) {
-	out := make([]nameRule, 0, 2*len(rules))
+	out := make([]nameRule, 0, 4*len(rules))
 	for _, r := range rules {
-		for _, prefix := range []string{"language_model.", "model.language_model."} {
+		for _, prefix := range []string{"language_model.", "model.language_model.", "thinker."} {
 			p, err := ParsePattern(prefix + r.stored.String())
 			if err != nil {
 				return nil, err

@@ -66,6 +66,8 @@ type Network struct {
 	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // base of rope's frequencies on layers with a sliding window (Gemma 3); 0: rope_theta
 	RopeLocalScaling  *RopeScaling `yaml:"rope_local_scaling"`                          // with rope_local_theta: scaling of these frequencies; default: none
 	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // rope of each layer, repeated; rope, sliding: with rope; none, full: without (SmolLM3, Cohere 2)
+	MRopeSection      []int        `yaml:"mrope_section"`                               // multi-axis rope: how many of the frequencies turn by the position in time, by that in height and by that in width; they add up to half of the rotated channels. All positions of a token of text are equal, so this changes no result (Wang et al. 2024, §2.1)
+	MRopeInterleaved  bool         `yaml:"mrope_interleaved"`                           // the axes alternate over the frequencies, and mrope_section need not add up (Qwen3-VL)
 	RopeOffset        int          `yaml:"rope_offset"`                                 // first rotated channel of a head
 	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // factor on ALiBi's slopes (Falcon: 1/√head_dim)
 
@@ -153,7 +155,9 @@ type Network struct {
 	MoELayerStep   int     `yaml:"moe_layer_step"`                                                          // period of layers with experts: layer i has experts if i + 1 is a multiple of it
 	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                                        // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
 	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                                       // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
-	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out|down_in_out"`                     // layout of tensors that store all experts of a layer; in_out: transposed; down_in_out: only the last matrix is transposed (DBRX)
+	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out|down_in_out|by_shape"`            // layout of tensors that store all experts of a layer; in_out: transposed; down_in_out: only the last matrix is transposed (DBRX); by_shape: transposed where hidden_size fits only so (Qwen3-VL)
+	MoEGateLayout  string  `yaml:"moe_gate_layout" words:"out_in|by_shape"`                                 // layout of the router's matrix; by_shape: transposed where expert_count fits only so (ERNIE 4.5-VL)
+	MoESets        int     `yaml:"moe_sets"`                                                                // sets of expert_count experts, one for each kind of token, with a row each of the correction of the scores; tokens of a text are routed to the first set, and the others are ignored (ERNIE 4.5-VL)
 	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                                  // rows of gate and up in tensors that store both: first all of gate, or alternating
 	MoEJitter      float64 `yaml:"moe_jitter"`                                                              // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
 	MoENormPower   int     `yaml:"moe_norm_power"`                                                          // with moe_norm_top_k_prob; 1: divide by the sum of the weights; 2: by the root of the sum of their squares (DBRX)
@@ -182,26 +186,26 @@ type Network struct {
 
 // A RopeScaling is config.json's rope_scaling, with the same key names.
 type RopeScaling struct {
-	Type          string    `yaml:"type"`                                                                                   // older name of rope_type
-	RopeType      string    `yaml:"rope_type" words:"default|linear|ntk|dynamic|yarn|llama3|longrope|su|none|proportional"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope; proportional: only the first partial_rotary_factor of the pairs are rotated, with the frequencies that they have among all pairs (Gemma 4)
-	Factor        float64   `yaml:"factor"`                                                                                 // factor by which the context is extended
-	Alpha         float64   `yaml:"alpha"`                                                                                  // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
-	Original      float64   `yaml:"original_max_position_embeddings"`                                                       // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
-	LowFreq       float64   `yaml:"low_freq_factor"`                                                                        // with llama3: frequencies with fewer rotations in the original context are divided by factor
-	HighFreq      float64   `yaml:"high_freq_factor"`                                                                       // with llama3: frequencies with more rotations in the original context are kept; those between are blended
-	AttnFactor    float64   `yaml:"attention_factor"`                                                                       // with yarn, longrope: factor on cosines and sines; default: by the method's formula
-	BetaFast      float64   `yaml:"beta_fast"`                                                                              // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
-	BetaSlow      float64   `yaml:"beta_slow"`                                                                              // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
-	MScale        float64   `yaml:"mscale"`                                                                                 // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
-	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                                         // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
-	Truncate      *bool     `yaml:"truncate"`                                                                               // with yarn: round the bounds of the blended channels to integers; default: true
-	ShortFactor   []float64 `yaml:"short_factor"`                                                                           // with longrope: divisor of each frequency, for sequences within the original context
-	LongFactor    []float64 `yaml:"long_factor"`                                                                            // with longrope: divisor of each frequency, for longer sequences
-	ShortMScale   float64   `yaml:"short_mscale"`                                                                           // with longrope: factor on cosines and sines within the original context; default: attention_factor
-	LongMScale    float64   `yaml:"long_mscale"`                                                                            // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
-	RopeTheta     float64   `yaml:"rope_theta"`                                                                             // accepted and ignored here: the family copies it to network_structure
-	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                                  // with proportional: fraction of the pairs that are rotated; otherwise ignored here: the family copies it to network_structure
-	MaxPos        float64   `yaml:"max_position_embeddings"`                                                                // accepted and ignored
+	Type          string    `yaml:"type"`                                                                                                // older name of rope_type
+	RopeType      string    `yaml:"rope_type" words:"default|mrope|linear|ntk|dynamic|yarn|llama3|longrope|su|xdrope|none|proportional"` // scaling method, as in transformers; default, none, mrope: no scaling; su: older name of longrope; xdrope: that of dynamic in HunYuan-VL; proportional: only the first partial_rotary_factor of the pairs are rotated, with the frequencies that they have among all pairs (Gemma 4)
+	Factor        float64   `yaml:"factor"`                                                                                              // factor by which the context is extended
+	Alpha         float64   `yaml:"alpha"`                                                                                               // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
+	Original      float64   `yaml:"original_max_position_embeddings"`                                                                    // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
+	LowFreq       float64   `yaml:"low_freq_factor"`                                                                                     // with llama3: frequencies with fewer rotations in the original context are divided by factor
+	HighFreq      float64   `yaml:"high_freq_factor"`                                                                                    // with llama3: frequencies with more rotations in the original context are kept; those between are blended
+	AttnFactor    float64   `yaml:"attention_factor"`                                                                                    // with yarn, longrope: factor on cosines and sines; default: by the method's formula
+	BetaFast      float64   `yaml:"beta_fast"`                                                                                           // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
+	BetaSlow      float64   `yaml:"beta_slow"`                                                                                           // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
+	MScale        float64   `yaml:"mscale"`                                                                                              // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
+	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                                                      // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
+	Truncate      *bool     `yaml:"truncate"`                                                                                            // with yarn: round the bounds of the blended channels to integers; default: true
+	ShortFactor   []float64 `yaml:"short_factor"`                                                                                        // with longrope: divisor of each frequency, for sequences within the original context
+	LongFactor    []float64 `yaml:"long_factor"`                                                                                         // with longrope: divisor of each frequency, for longer sequences
+	ShortMScale   float64   `yaml:"short_mscale"`                                                                                        // with longrope: factor on cosines and sines within the original context; default: attention_factor
+	LongMScale    float64   `yaml:"long_mscale"`                                                                                         // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
+	RopeTheta     float64   `yaml:"rope_theta"`                                                                                          // accepted and ignored here: the family copies it to network_structure
+	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                                               // with proportional: fraction of the pairs that are rotated; otherwise ignored here: the family copies it to network_structure
+	MaxPos        float64   `yaml:"max_position_embeddings"`                                                                             // accepted and ignored
 }
 
 // newNetwork returns a Network with the default values of the keys.
@@ -213,7 +217,7 @@ func newNetwork() Network {
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
-		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1, MoENormPower: 1, LatentQueryScale: 1, LatentKVScale: 1, LayerParts: 1,
+		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateLayout: "out_in", MoESets: 1, MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1, MoENormPower: 1, LatentQueryScale: 1, LatentKVScale: 1, LayerParts: 1,
 		ValueNorm: "none", AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Order: "grouped", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
 		Scan:           Scan{Act: "silu"},

@@ -140,6 +140,33 @@ func TestConfigWordings(t *testing.T) {
 	})
 }
 
+// TestTextConfigs lowers the text of a multimodal model with its keys in other places.
+func TestTextConfigs(t *testing.T) {
+	t.Parallel()
+	want := reworded(t, "qwen2_5_vl", func(map[string]any) {}, same)
+	for name, change := range map[string]func(c map[string]any){
+		"text_config's own tie": func(c map[string]any) {
+			text := maps.Clone(c)
+			text["tie_word_embeddings"] = true
+			c["text_config"] = text
+			delete(c, "hidden_size")
+		},
+		"copies of text_config": func(c map[string]any) { c["text_config"] = maps.Clone(c) },
+		"thinker_config": func(c map[string]any) {
+			thinker := maps.Clone(c)
+			clear(c)
+			c["thinker_config"] = thinker
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(want, reworded(t, "qwen2_5_vl", change, same)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 func TestOutsideArchitectures(t *testing.T) {
 	t.Parallel()
 	for arch, want := range map[string][]string{

@@ -112,12 +112,12 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if m.Spec.isMedusa(name) || m.Spec.isDraft(name, draft) {
 			continue
 		}
-		if m.Spec.ignored(name) || m.predictsNext(name) {
+		seen := cmp.Or(pre[name], name)
+		rule, i, j, ok := matching(seen)
+		if m.Spec.ignored(name) || m.predictsNext(name) || ok && m.otherSet(rule, j) {
 			m.Unused = append(m.Unused, name)
 			continue
 		}
-		seen := cmp.Or(pre[name], name)
-		rule, i, j, ok := matching(seen)
 		if !ok {
 			unused = append(unused, name)
 			continue

@@ -53,7 +53,7 @@ func baseFrequencies(dim int, theta float64) []float32 {
 // ropeScalings implements the values of rope_type as transformers'
 // modeling_rope_utils computes them.
 var ropeScalings = map[string]func(m rotary, rs *RopeScaling) (*ropeTable, error){
-	"default": nil, "none": nil,
+	"default": nil, "none": nil, "mrope": nil,
 	"linear": rotary.ropeLinear, "ntk": rotary.ropeNTK, "dynamic": rotary.ropeDynamic, "yarn": rotary.ropeYarn,
 	"llama3": rotary.ropeLlama3, "longrope": rotary.ropeLong, "proportional": rotary.ropeProportional,
 }

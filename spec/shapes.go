@@ -284,8 +284,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("feed_forward.w1n3", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w3n1", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
-	linear("moe.gate", m.Net.ExpertCount+m.Net.MoEZeroExperts, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
-	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount + m.Net.MoEZeroExperts}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
+	m.gateShapes(s, out)
 	m.normShapes(s, out)
 	m.mixerShapes(s, out)
 	m.streamShapes(s, out)
@@ -300,6 +299,19 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		out[s.in("self_attn."+name+".weight")] = s2
 		out[s.in("self_attn."+name+".bias")] = s2
 	}
+}
+
+// gateShapes adds the shapes of the router's tensors.
+func (m *Model) gateShapes(s *stack, out map[string]shape) {
+	n, hidden := m.Net, s.hyper.Hidden
+	rows := n.ExpertCount + n.MoEZeroExperts
+	gate := shape{dims: []int{rows, hidden}, why: fmt.Sprintf("expert_count %d, hidden_size %d", n.ExpertCount, hidden)}
+	if n.MoEGateLayout == "by_shape" {
+		gate.alt = [][]int{{hidden, rows}}
+	}
+	out[s.in("moe.gate.weight")] = gate
+	out[s.in("moe.gate.bias")] = shape{dims: []int{rows}, why: gate.why}
+	out[s.in("moe.gate_score.bias")] = shape{dims: []int{rows}, why: fmt.Sprintf("expert_count %d", n.ExpertCount), alt: [][]int{{1, n.ExpertCount}, {n.MoESets, n.ExpertCount}}}
 }
 
 // queryParts returns the number of heads that wq stores for each query head.

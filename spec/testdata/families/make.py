@@ -19,6 +19,7 @@ import hybrids
 import newer_encoders
 import shared_state
 import sparse
+import text_parts
 import torch
 import transformers as tf
 
@@ -257,6 +258,7 @@ def save(name, model, expected, folder=HERE):
     if type(model).__name__ in ("EuroBertForMaskedLM", "LongformerForSequenceClassification"):  # which tensors do not tell
         c["architectures"] = [type(model).__name__]
     newer_encoders.published_config(name, c)
+    text_parts.published_config(name, c)
     with open(path, "w") as f:
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")
@@ -309,7 +311,7 @@ def translator_outputs(model):
     return {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])}
 
 
-TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (shared_state.MODELS, decoder_outputs), (sparse.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
+TABLES = [(MODELS, decoder_outputs), (hybrids.MODELS, decoder_outputs), (shared_state.MODELS, decoder_outputs), (sparse.MODELS, decoder_outputs), (text_parts.MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (newer_encoders.MODELS, newer_encoders.outputs), (TRANSLATORS, translator_outputs)]
 NAMES = [name for table, _ in TABLES for name in table]
 
 

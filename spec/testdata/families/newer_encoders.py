@@ -114,8 +114,8 @@ def tokens():
 
 
 def published(name):
-    """A class of transformers, or of remote_encoders."""
-    return getattr(tf, name, None) or getattr(remote_encoders, name)
+    """A class of transformers, or of remote_encoders; a function itself."""
+    return name if callable(name) else getattr(tf, name, None) or getattr(remote_encoders, name)
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@
     python attention.py [--write | --newer]
 
 Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
-breadth.py that differ. --newer replaces the rows of hybrids.py, newer_encoders.py, shared_state.py and sparse.py, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+breadth.py that differ. --newer replaces the rows of the modules in NEWER, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
 """
 
 import argparse
@@ -24,8 +24,10 @@ import make  # noqa: E402
 import newer_encoders  # noqa: E402
 import shared_state  # noqa: E402
 import sparse  # noqa: E402
+import text_parts  # noqa: E402
 from breadth_variants import VARIANTS  # noqa: E402
 
+NEWER = [hybrids, newer_encoders, shared_state, sparse, text_parts]
 PAGE = ROOT / "docs/benchmarks/attention.md"
 LIMIT = 1e-4  # of the largest value; float32's rounding stays two orders below it
 HEAD = """# Reference outputs: eager attention and transformers' default
@@ -85,8 +87,8 @@ def families(names) -> tuple[list[str], list[str]]:
 
 
 def replace_newer() -> int:
-    """Puts the rows of hybrids.py, newer_encoders.py, shared_state.py and sparse.py into the page."""
-    names = {**hybrids.MODELS, **newer_encoders.MODELS, **shared_state.MODELS, **sparse.MODELS}
+    """Puts the rows of NEWER into the page."""
+    names = {name for module in NEWER for name in module.MODELS}
     lines, wrong = families(names)
     head, rest = PAGE.read_text(encoding="utf-8").split(FAMILIES)
     table, rest = rest.split("\n\n", 1)

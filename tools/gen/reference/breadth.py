@@ -40,7 +40,7 @@ def randomize(model, seed: int) -> None:
     tied = head is not None and head.weight is embed.weight
     owners = dict(model.named_modules())
     norms = [n for n, m in owners.items() if "norm" in type(m).__name__.lower() and not any(c.isdigit() for c in n.split(".")[1:])]
-    last = "model.norm" if "model.norm" in norms else norms[-1] if norms else ""
+    last = next((n for n in ("model.norm", "model.language_model.norm") if n in norms), norms[-1] if norms else "")
     for name, p in model.named_parameters():
         x, owner = noise(name, p.shape, seed), owners[name.rpartition(".")[0]]
         if p.is_complex() or not p.is_floating_point():
@@ -66,9 +66,9 @@ def randomize(model, seed: int) -> None:
     model.tie_weights()
 
 
-def published(name: str):
-    """A class of transformers, or of remote_encoders."""
-    return getattr(tf, name, None) or getattr(remote_encoders, name)
+def published(name):
+    """A class of transformers, or of remote_encoders; a function itself."""
+    return name if callable(name) else getattr(tf, name, None) or getattr(remote_encoders, name)
 
 
 def new_model(v, seed: int, attention: str | None = None):

@@ -8,6 +8,7 @@ import hybrid_variants
 import mxfp4
 import shared_state_variants
 import sparse_variants
+import text_part_variants
 
 FULL, SLIDE = "full_attention", "sliding_attention"
 
@@ -22,7 +23,7 @@ class Variant:
     family: str
     name: str
     model: str  # transformers' class
-    config: str
+    config: str | Callable  # transformers' class, or a function of the parameters
     params: dict
     note: str = ""
     edit: dict = field(default_factory=dict)  # keys of config.json to change when all is recorded; None takes one out
@@ -178,3 +179,4 @@ hybrid_variants.add(family, llm)
 encoder_variants.add(family, llm)
 shared_state_variants.add(family, llm)
 sparse_variants.add(family, llm)
+text_part_variants.add(family, llm)
