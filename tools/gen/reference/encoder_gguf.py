@@ -8,10 +8,10 @@ IN holds folders of breadth.py, or is spec/testdata/families; OUT for it is spec
 """
 
 import json
-import pathlib
 import sys
 
 import gguf
+import gguf_folders
 import numpy as np
 from safetensors.numpy import load_file
 
@@ -82,21 +82,9 @@ def convert(folder, out):
     kinds = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}
     for name, x in tensors(folder, c, arch, gguf.get_tensor_name_map(kinds[arch], c.get("num_hidden_layers") or c["n_layer"])):
         w.add_tensor(name, x)
-    w.add_tokenizer_model("gpt2")
-    w.add_tokenizer_pre("default")
-    w.add_token_list([f"t{i}" for i in range(c["vocab_size"])])
-    w.add_token_types([1] * c["vocab_size"])
-    w.add_token_merges(["t 0"])
-    for write in (w.write_header_to_file, w.write_kv_data_to_file, w.write_tensors_to_file, w.close):
-        write()
+    gguf_folders.finish(w, c["vocab_size"])
     (out / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
-def main():
-    src, dst, *names = sys.argv[1:]
-    for name in names or sorted(p.parent.name for p in pathlib.Path(src).glob("*/expected.json")):
-        convert(pathlib.Path(src) / name, pathlib.Path(dst) / name)
-
-
 if __name__ == "__main__":
-    main()
+    gguf_folders.main(convert)

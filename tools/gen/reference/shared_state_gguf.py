@@ -8,12 +8,11 @@ IN holds folders of breadth.py, or is spec/testdata/families; OUT for it is spec
 """
 
 import json
-import pathlib
 import re
 import shutil
-import sys
 
 import gguf
+import gguf_folders
 import numpy as np
 from safetensors.numpy import load_file
 
@@ -161,21 +160,9 @@ def convert(folder, out):
             x = x.transpose(0, 2, 1) if name.endswith("w2") else x
         layer = re.match(r"(?:model\.layers|transformer\.blocks)\.(\d+)\.(.*)", name)
         w.add_tensor(f"blk.{layer[1]}.{names[layer[2]]}" if layer else OTHERS[name], np.ascontiguousarray(x))
-    w.add_tokenizer_model("gpt2")
-    w.add_tokenizer_pre("default")
-    w.add_token_list([f"t{i}" for i in range(c["vocab_size"])])
-    w.add_token_types([1] * c["vocab_size"])
-    w.add_token_merges(["t 0"])
-    for write in (w.write_header_to_file, w.write_kv_data_to_file, w.write_tensors_to_file, w.close):
-        write()
+    gguf_folders.finish(w, c["vocab_size"])
     shutil.copy(folder / "expected.json", out / "expected.json")
 
 
-def main():
-    src, dst, *names = sys.argv[1:]
-    for name in names or sorted(p.parent.name for p in pathlib.Path(src).glob("*/expected.json")):
-        convert(pathlib.Path(src) / name, pathlib.Path(dst) / name)
-
-
 if __name__ == "__main__":
-    main()
+    gguf_folders.main(convert)
