@@ -124,6 +124,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
 	{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
 	{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+	{"rope.scaling.yarn_log_multiplier", "rope_scaling.yarn_log_multiplier"},
 	{"attention.recurrent_layers", "recurrent_layers"},
 	{"full_attention_interval", "full_attention_interval"},
 	{"leading_dense_block_count", "first_k_dense_replace"},
@@ -193,7 +194,7 @@ func ggufConfig(meta map[string]any) map[string]any {
 		}
 		m[inner] = plain(v)
 	}
-	ggufYarn(c, meta)
+	ggufYarn(c)
 	ggufSparsity(c)
 	if n, ok := number(c["num_nextn_predict_layers"]); ok { // which block_count includes
 		if layers, ok := number(c["num_hidden_layers"]); ok {
@@ -211,17 +212,11 @@ func ggufConfig(meta map[string]any) map[string]any {
 	return c
 }
 
-// ggufYarn sets the mscale of DeepSeek's architectures. Files have a tenth of
-// mscale_all_dim, and llama.cpp takes mscale to equal it, as it does in the published
-// models.
-func ggufYarn(c, meta map[string]any) {
-	tenth, ok := 0.0, false
-	for _, arch := range []string{"deepseek2", "deepseek32", "glm-dsa"} {
-		if v, stated := meta[arch+".rope.scaling.yarn_log_multiplier"]; stated {
-			tenth, ok = number(plain(v))
-		}
-	}
-	if scaling, yarn := c["rope_scaling"].(map[string]any); ok && yarn {
+// ggufYarn sets mscale and mscale_all_dim. Files have a tenth of the second, and llama.cpp
+// takes the first to equal it, as it does in the published models of DeepSeek.
+func ggufYarn(c map[string]any) {
+	scaling, _ := c["rope_scaling"].(map[string]any)
+	if tenth, stated := number(scaling["yarn_log_multiplier"]); stated {
 		scaling["mscale"], scaling["mscale_all_dim"] = 10*tenth, 10*tenth
 	}
 }
