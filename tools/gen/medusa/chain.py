@@ -14,7 +14,6 @@ Writes OUT/medusa_lm_head.safetensors: 0.in.weight [H, 2H], 0.in.bias, 0.{layer}
 the commonest of the texts and named by medusa_tokens of OUT/config.json.
 """
 
-import argparse
 import json
 import math
 import pathlib
@@ -25,6 +24,7 @@ import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+import arguments
 import train
 
 
@@ -183,31 +183,15 @@ def save(chain: Chain, scale: float, full, matrix, hits, args) -> None:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", required=True, type=pathlib.Path, help="collect.py's folder")
-    p.add_argument("--model", required=True, type=pathlib.Path, help="the model's folder, or its .gguf file: where its head and its embedding are, which must be one")
-    p.add_argument("--out", required=True, type=pathlib.Path)
+    p = arguments.parser(__doc__, "the model's folder, or its .gguf file: where its head and its embedding are, which must be one")
     p.add_argument("--base", default="", help="the model's name in config.json")
     p.add_argument("--steps", type=int, default=4)
     p.add_argument("--layers", type=int, default=1)
     p.add_argument("--vocab", type=int, default=0, help="propose only so many tokens, the commonest, a multiple of 16; 0: all")
-    p.add_argument("--common", type=int, default=0, help="train on so many common tokens and a sample of the others; 0: on all that are proposed")
-    p.add_argument("--drawn", type=int, default=512, help="size of that sample")
     p.add_argument("--soften", type=float, default=0.7, help="temperature of the model's own guesses that are learned")
     p.add_argument("--regress", type=float, default=0.0, help="weight of the distance of z' to the model's own state")
-    p.add_argument("--decay", type=float, default=0.8, help="a step's loss counts so much of the one before it")
-    p.add_argument("--init", type=pathlib.Path, help="a checkpoint of the same shape to go on from")
-    p.add_argument("--epochs", type=float, default=4)
-    p.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     p.add_argument("--show", type=float, default=60, help="seconds between two looks at the held-out texts")
-    p.add_argument("--batch", type=int, default=512)
-    p.add_argument("--lr", type=float, default=1e-3)
-    p.add_argument("--weight-decay", type=float, default=0.01)
-    p.add_argument("--bf16", action="store_true", help="multiply in bfloat16")
     p.add_argument("--fast", action="store_true", help="when measuring, look for the model's greedy token among the proposed ones only")
-    p.add_argument("--hold", type=int, default=20, help="hold out every so manyth text")
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--seed", type=int, default=1)
     run(p.parse_args())
 
 

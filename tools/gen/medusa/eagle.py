@@ -13,12 +13,12 @@ times the one before it. The output matrix is the model's, of the tokens that ma
 Writes OUT/model.safetensors and OUT/config.json in the form of SafeAILab's code.
 """
 
-import argparse
 import json
 import math
 import pathlib
 import time
 
+import arguments
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -297,27 +297,11 @@ def run(args):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", required=True, type=pathlib.Path, help="collect.py's folder")
-    p.add_argument("--model", required=True, type=pathlib.Path, help="folder of a Llama, or its .gguf file")
-    p.add_argument("--out", required=True, type=pathlib.Path)
+    p = arguments.parser(__doc__, "folder of a Llama, or its .gguf file", epochs=10, batch=4, lr=4e-4)
     p.add_argument("--steps", type=int, default=3, help="applications of the head in training")
     p.add_argument("--vocab", type=int, default=0, help="propose only so many tokens, the commonest, a multiple of 16; 0: all")
-    p.add_argument("--common", type=int, default=0, help="train on so many common tokens and a sample of the others; 0: on all that are proposed")
-    p.add_argument("--drawn", type=int, default=512, help="size of that sample")
     p.add_argument("--soften", type=float, default=1.0, help="temperature of the model's own guesses that are learned")
-    p.add_argument("--decay", type=float, default=0.8, help="a step's loss counts so much of the one before it")
-    p.add_argument("--init", type=pathlib.Path, help="a checkpoint of the same shape to go on from")
-    p.add_argument("--epochs", type=float, default=10)
-    p.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     p.add_argument("--show", type=float, default=120, help="seconds between two looks at the held-out texts")
-    p.add_argument("--batch", type=int, default=4, help="texts per step")
-    p.add_argument("--lr", type=float, default=4e-4)
-    p.add_argument("--weight-decay", type=float, default=0.01)
-    p.add_argument("--bf16", action="store_true", help="multiply in bfloat16")
-    p.add_argument("--hold", type=int, default=20, help="hold out every so manyth text")
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--seed", type=int, default=1)
     run(p.parse_args())
 
 

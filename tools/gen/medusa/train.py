@@ -11,12 +11,12 @@ Writes OUT/medusa_lm_head.safetensors under the reference's keys, {head}.{layer}
 a head's guess of rank 0 … 9 given that the heads before it had theirs among their best four.
 """
 
-import argparse
 import json
 import math
 import pathlib
 import time
 
+import arguments
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -192,7 +192,7 @@ def train(args) -> None:
     optimizer = torch.optim.AdamW([p for p in heads.parameters() if p.requires_grad], lr=args.lr, weight_decay=args.weight_decay, betas=(0.9, 0.98))
     steps, began = args.epochs * math.ceil(len(texts.rows) / args.batch), time.time()
     step = 0
-    for epoch in range(args.epochs):
+    for epoch in range(math.ceil(args.epochs)):
         total = 0.0
         for rows in batches(texts.rows, args):
             for group in optimizer.param_groups:
@@ -235,29 +235,13 @@ def save(heads, ranks: torch.Tensor, top: torch.Tensor, args) -> None:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", required=True, type=pathlib.Path, help="collect.py's folder")
-    p.add_argument("--model", required=True, type=pathlib.Path, help="the model's folder, or its .gguf file: where its head is")
-    p.add_argument("--out", required=True, type=pathlib.Path)
+    p = arguments.parser(__doc__, "the model's folder, or its .gguf file: where its head is", "head", decay=1.0, hold=12)
     p.add_argument("--base", default="", help="the model's name in config.json")
     p.add_argument("--heads", type=int, default=3)
     p.add_argument("--layers", type=int, default=1)
     p.add_argument("--share-head", action="store_true", help="use the model's own head, frozen")
     p.add_argument("--vocab", type=int, default=0, help="with --share-head: only the first so many tokens")
-    p.add_argument("--common", type=int, default=0, help="train on so many common tokens and a sample of the others; 0: on all")
-    p.add_argument("--drawn", type=int, default=512, help="size of that sample")
     p.add_argument("--soften", type=float, default=0.0, help="with --share-head: learn what the model says of each place, at this temperature, in place of the one token that stands there; 0: the token")
-    p.add_argument("--init", type=pathlib.Path, help="a checkpoint of the same shape to go on from")
-    p.add_argument("--decay", type=float, default=1.0, help="a head's loss counts so much of the one before it")
-    p.add_argument("--epochs", type=int, default=4)
-    p.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
-    p.add_argument("--batch", type=int, default=512)
-    p.add_argument("--lr", type=float, default=1e-3)
-    p.add_argument("--weight-decay", type=float, default=0.01)
-    p.add_argument("--bf16", action="store_true", help="multiply by the frozen head in bfloat16")
-    p.add_argument("--hold", type=int, default=12, help="hold out every so manyth text")
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--seed", type=int, default=1)
     train(p.parse_args())
 
 
