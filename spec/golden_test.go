@@ -98,7 +98,7 @@ func fakeSpec(t testing.TB, name, src, config string, opt Options) (*Spec, error
 	if src == "" {
 		src = "iflow: 1\nconfig_file: config.json\nname: " + name + "\n"
 	}
-	return Parse(name+".yaml", []byte(src), c, opt)
+	return Parse(name+".yaml", []byte(src), textConfig(c), opt)
 }
 
 // TestLower lowers each family's example and compares the IR with the golden
