@@ -144,6 +144,7 @@ const (
 	Collective                    // communicates between ranks of a par region
 	TileLocal                     // may follow the root of a fuse region: reads only the root's output tile
 	PerHead                       // if heads > 1, each head's columns depend only on that head's columns
+	AcrossRows                    // reads other rows of the token's sequence: only in graphs that run on whole sources
 )
 
 // An AttrKind is the type of an attribute.
@@ -192,8 +193,8 @@ type OpDef struct {
 	Traits Trait
 	// Infer returns the result types, or an error if the op is invalid.
 	Infer func(*Op) ([]Type, error)
-	// Eval computes the results in float64. It is nil for ops with bodies and for
-	// ops on states, which the interpreter implements.
+	// Eval computes the results in float64. It is nil for ops with bodies, on states and
+	// across rows, which the interpreter implements.
 	Eval func(*Op, []*tensor.Tensor) ([]*tensor.Tensor, error)
 	// Step, for ops on a fixed state, updates the state with the arguments of one token
 	// and computes the token's row of the result.

@@ -2,7 +2,8 @@ package ir
 
 // sources checks that source tokens and tokens of the sequence itself are not mixed.
 // A graph that writes source states runs on source tokens only and reads only states
-// that it writes. Other graphs read source states only by cross-attention.
+// that it writes. Other graphs read source states only by cross-attention, and have no op
+// that reads rows beside a token's own.
 func (v *verifier) sources() {
 	type write struct {
 		graph *Graph
@@ -21,6 +22,16 @@ func (v *verifier) sources() {
 			v.errs.addf(o.Pos, "graph %s: %s: writes %s, but the graph also writes %s; only one of them is a source state", g.Name, opName(o), a, f)
 		}
 	})
+	for _, g := range v.mod.Graphs {
+		if a, ok := first[g]; g.Body == nil || ok && a.State.Source {
+			continue
+		}
+		for o := range g.All() {
+			if o.Def != nil && o.Def.Is(AcrossRows) {
+				v.errs.addf(o.Pos, "graph %s: %s: reads other rows of a sequence, which a step may have only in part; the graph must write a source state", g.Name, opName(o))
+			}
+		}
+	}
 	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
 		if !o.Def.Is(Reads) || a.State == nil || !a.State.Source {
 			return

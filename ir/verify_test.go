@@ -145,6 +145,8 @@ func TestVerifySourcesAndExperts(t *testing.T) {
 		{"cross within", sourced(write+"\n"+cross, ""), "cross-attends to %s, which the same graph writes"},
 		{"no cross", sourced(write, self), "reads source state %s, which the graph does not write, without cross"},
 		{"both kinds", sourced(write+"\nkv_append %o, %x, %x", ""), "encode: kv_append: writes %o, but the graph also writes %s; only one of them is a source state"},
+		{"neighbors", sourced(write+"\n%y = unfold %x {before=1, after=0}\nyield %y", ""), ""},
+		{"neighbors of a part", sourced("", "%y = unfold %x {before=1, after=0}\nyield %y"), "graph decode: %y = unfold: reads other rows of a sequence, which a step may have only in part; the graph must write a source state"},
 		{"window", "module m {\nstate %s : rows {k: f32[8]} paged 1 window 4 source\n}", "a source state keeps all rows, but has window 4"},
 		{"experts here", sourced("%y = repeat 0..2 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), ""},
 		{"experts of a layer", sourced("%e = experts %x, %r, @w[1], @w[0]\nyield %e", ""), ""},

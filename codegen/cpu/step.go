@@ -64,6 +64,7 @@ var headerUses = []struct{ header, use string }{
 	{"ifl_heads.h", "ifl_row_join_heads("},
 	{"ifl_heads.h", "ifl_row_head_cols("},
 	{"ifl_heads.h", "ifl_row_sinusoid("},
+	{"ifl_heads.h", "ifl_row_unfold("},
 	{"ifl_heads.h", "ifl_row_position_scale("},
 	{"ifl_moe.h", "ifl_row_route("},
 	{"ifl_moe.h", "ifl_row_sparsemixer("},

@@ -30,6 +30,7 @@ var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
 	"fill":        (*Rows).fill,
 	"reduce":      (*Rows).reduce,
 	"select_rows": (*Rows).selectRows,
+	"unfold":      (*Rows).unfold,
 	"all_gather":  (*Rows).gather,
 
 	"position_scale":  (*Rows).positionScale,

@@ -103,6 +103,23 @@ func (r *Rows) headCols(ops []*ir.Op, at int) error {
 	return nil
 }
 
+// unfold joins the rows around the token's own, within the rows of its sequence.
+func (r *Rows) unfold(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x := op.Args[0].Value
+	from, ok := r.Layout.Place(x)
+	if !ok {
+		return fmt.Errorf("%s: bug: value %s has no place", layout.Position(op), x)
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	r.w.P("ifl_row_unfold(%s, %s, %d, %d, %d, %d, t, s->first[s->seq[t]], s->first[s->seq[t] + 1]);", dst.ptr, r.Row(from, "t"), from.Pitch, x.Type.Cols(), op.Int("before"), op.Int("after"))
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
 // sinusoid fills a row of sines and cosines of the token's position.
 func (r *Rows) sinusoid(list []*ir.Op, at int) error {
 	op := list[at]

@@ -71,7 +71,7 @@ func checkRows(op *ir.Op) error {
 			return fmt.Errorf("%s does not count rows of tokens; out_rows does", a)
 		}
 		return tokens(op.Args[:1])
-	case "attention":
+	case "attention", "unfold":
 		return tokens(op.Args[:1])
 	case "select_rows":
 		return tokens(op.Args[:2])

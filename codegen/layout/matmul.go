@@ -91,7 +91,7 @@ func (s *scheduler) root(op *ir.Op) error {
 	switch {
 	case root.Def.Name == "matmul":
 		return s.matmul(op, before, root, behind)
-	case root.Def == ops.SelectRows && alone: // reads rows that other threads write in the regions before
+	case (root.Def == ops.SelectRows || root.Def == ops.Unfold) && alone: // reads rows that other threads write in the regions before
 		return s.rows([]*ir.Op{root})
 	case root.Def.Name == "attention" && alone:
 		return s.attention(root)

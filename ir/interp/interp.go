@@ -276,6 +276,8 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		return []*tensor.Tensor{r.selectRows(o, name, args)}, nil
 	case ops.RankCols:
 		return []*tensor.Tensor{ops.RankPart(o, args[0], r.tpRank)}, nil
+	case ops.Unfold:
+		return []*tensor.Tensor{r.unfold(o, args[0])}, nil
 	case ops.RopeTable:
 		return r.ropeTable(o, args[0])
 	}

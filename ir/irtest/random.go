@@ -43,6 +43,7 @@ type maker struct {
 	experts, topK          int    // of a mixture of experts; 0 experts: a dense feed-forward network
 	state, prefix          string // of the current stack of layers
 	source, crossing       bool   // encoder layers; layers with cross-attention to %cross
+	before, after          int    // rows around a token that the FFN of an encoder layer reads
 	relative               bool   // relative position biases in place of ALiBi slopes
 }
 
@@ -148,6 +149,9 @@ func (r *maker) layer(x, index string, window int) string {
 		x1 = r.op("y", "add %s, %s", x1, r.cross(c, index))
 	}
 	g := r.op("g", "%s %s, %s%s {eps=1e-05}", r.norm, x1, r.weight("ffn_norm", "f32", r.width), index)
+	if taps := r.before + 1 + r.after; r.source && taps > 1 {
+		g = r.linear(r.op("near", "unfold %s {before=%d, after=%d}", g, r.before, r.after), "conv", index, r.width, r.width*taps)
+	}
 	return r.op("y", "add %s, %s", x1, r.mlp(g, index))
 }
 

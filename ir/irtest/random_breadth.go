@@ -23,6 +23,7 @@ func RandomSeq2Seq(seed uint64) *ir.Module {
 	r := newMaker(seed)
 	r.parallel, r.peeled = false, false
 	r.relative = !r.rope && r.coin()
+	r.before, r.after = r.rng.IntN(3), r.rng.IntN(3)
 	return mustParse(r.seq2seq())
 }
 

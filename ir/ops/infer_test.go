@@ -63,6 +63,9 @@ var misfits = []struct{ stmt, want string }{
 	{"%a, %b = split %x {sizes=[8, 0]}", "size 0 is not between 1 and"},
 	{"%a, %b = split %x {sizes=[3, 5], panel=2}", "sizes [3 5] differ"},
 	{"%a, %b = split %x {sizes=[3, 3], panel=16}", "need 32 columns"},
+	{"%y = unfold %ids {before=1, after=1}", "%ids is i32[T], expected f32[rows, columns]"},
+	{"%y = unfold %x {before=-1, after=1}", "before=-1 and after=1, expected 0 or more"},
+	{"%y = unfold %x {before=1, after=1023}", "at most 1024 rows"},
 	{"%y = concat %x, %r", "%x has T rows but %r has R"},
 	{"%y = rope_table %pos {dim=5}", "dim=5, expected an even number"},
 	{"%y = rope_table %pos {dim=4, freqs=[1]}", "freqs has 1 entries, expected dim/2 = 2"},
@@ -155,9 +158,9 @@ func TestTableIsSound(t *testing.T) {
 			t.Errorf("op %q: twice in the table, without Doc, or without Infer", d.Name)
 		}
 		seen[d.Name] = true
-		byInterp := d.Is(ir.HasBody) || d.Is(ir.Writes) || d.Is(ir.Reads)
+		byInterp := d.Is(ir.HasBody) || d.Is(ir.Writes) || d.Is(ir.Reads) || d.Is(ir.AcrossRows)
 		if (d.Eval == nil) != byInterp {
-			t.Errorf("op %s: ops have an Eval, but for those with bodies and states", d.Name)
+			t.Errorf("op %s: ops have an Eval, but for those with bodies, on states and across rows", d.Name)
 		}
 		for _, a := range d.Attrs {
 			if a.Doc == "" || a.Required && a.Default != nil {

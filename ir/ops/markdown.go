@@ -14,7 +14,7 @@ var traitWords = []struct {
 	{ir.Elementwise, "elementwise"}, {ir.Commutative, "commutative"}, {ir.RowWise, "row by row"}, {ir.HasBody, "region"},
 	{ir.Writes, "writes a state"}, {ir.Reads, "reads a state"}, {ir.Root, "may be the root of a fuse region"},
 	{ir.TileLocal, "may follow a root"}, {ir.PerHead, "may follow a root if heads > 1"},
-	{ir.Collective, "collective"},
+	{ir.Collective, "collective"}, {ir.AcrossRows, "only in graphs that write a source state"},
 }
 
 // Markdown returns the text of docs/ops.md.

@@ -16,7 +16,7 @@ var Table = ir.OpSet{
 	Scale, Shift, Softcap, Clamp,
 	Silu, Gelu, GeluTanh, QuickGelu, Relu, Relu2, Sigmoid, Tanh, Elu, Softplus, Identity,
 	RMSNorm, LayerNorm, L2Norm, Reduce,
-	Split, Concat, JoinHeads, HeadCols, Fill, StreamWeights, MixStreams,
+	Split, Concat, JoinHeads, HeadCols, Fill, Unfold, StreamWeights, MixStreams,
 	KVAppend, SelectRows, Attention, MergeAttention,
 	LinearRecurrence, SelectiveScan, RGLRU, ShortConv, TokenShift, PoolRows,
 	Route, Experts,

@@ -149,6 +149,17 @@ IFL_DEVICE void ifl_row_sinusoid_(const G &g, float *out, int pos, const double 
   g.sync();
 }
 
+template <class G>
+IFL_DEVICE void ifl_row_unfold_(const G &g, float *y, const float *x, int pitch, int n, int before, int after, int t, int first,
+                                int last) {
+  const int taps = before + 1 + after;
+  for (int i = g.lane; i < n * taps; i += g.lanes) {
+    const int by = i % taps - before, at = t + by;
+    y[i] = at < first || at >= last ? 0.0f : x[(int64_t)by * pitch + i / taps];
+  }
+  g.sync();
+}
+
 /* The names that generated code calls, as on the CPU; g is the group in scope. */
 #define ifl_row_copy(...) ifl_row_copy_(g, __VA_ARGS__)
 #define ifl_row_rmsnorm(...) ifl_row_rmsnorm_(g, __VA_ARGS__)
@@ -163,4 +174,5 @@ IFL_DEVICE void ifl_row_sinusoid_(const G &g, float *out, int pos, const double 
 #define ifl_row_rope(...) ifl_row_rope_(g, __VA_ARGS__)
 #define ifl_row_join_heads(...) ifl_row_join_heads_(g, __VA_ARGS__)
 #define ifl_row_head_cols(...) ifl_row_head_cols_(g, __VA_ARGS__)
+#define ifl_row_unfold(...) ifl_row_unfold_(g, __VA_ARGS__)
 #define ifl_row_sinusoid(...) ifl_row_sinusoid_(g, __VA_ARGS__)
