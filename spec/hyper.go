@@ -255,7 +255,7 @@ func (s *Spec) checkConsistency() error {
 	if s.PaddedVocabSize > 0 && s.PaddedVocabSize < s.VocabSize {
 		return errAt(s.Pos("padded_vocab_size"), "padded_vocab_size: have %d, less than vocab_size %d", s.PaddedVocabSize, s.VocabSize)
 	}
-	return cmp.Or(s.checkIndexer(), s.checkSharedKV(), s.checkStreams(), s.checkMixers())
+	return cmp.Or(s.checkIndexer(), s.checkSharedKV(), s.checkStreams(), s.checkConvolution(), s.checkMixers())
 }
 
 // checkChunks checks the keys of attention in chunks, of its temperature and of other forms

@@ -69,7 +69,11 @@ func (l *lowerer) layers(hint, x string) string {
 // layer writes a layer's one or two parts. Experts of a layer with two parts read what its
 // first FFN reads, and their output is added at the end.
 func (l *lowerer) layer(x string, run layerRun) string {
+	in := x
 	x = l.layerPart(x, run)
+	if l.Net.convolves(l.s, run.lo) {
+		x = l.convolution(in, x)
+	}
 	if l.Net.LayerParts == 2 {
 		l.s.part = secondPart
 		x = l.layerPart(x, run)

@@ -75,14 +75,7 @@ func (l *lowerer) rgLRU(x string, run layerRun) string {
 	gate := l.activationOp(n.Activation, l.affine("z", "rg_lru_wy", rg+"wy", x))
 	u := l.affine("u", "rg_lru_wx", rg+"wx", x)
 	u = l.convolved("rg_lru", "u", u, []string{rg + "conv"}, nil)
-	blocks := []string{u}
-	if n.Blocks > 1 {
-		hints, sizes := make([]string, n.Blocks), make([]int, n.Blocks)
-		for i := range hints {
-			hints[i], sizes[i] = "ub", width/n.Blocks
-		}
-		blocks = l.splitInto(u, hints, sizes)
-	}
+	blocks := l.blocks("ub", u, n.Blocks, width)
 	in := l.t.op("i", "sigmoid", []string{l.blockDiagonal("i", "input_gate", blocks, width)}, nil)
 	in = l.t.op("i", "mul", []string{u, in}, nil)
 	decay := l.t.op("d", "sigmoid", []string{l.blockDiagonal("d", "recurrent_gate", blocks, width)}, nil)
@@ -95,22 +88,40 @@ func (l *lowerer) rgLRU(x string, run layerRun) string {
 	return l.affine("o", "rg_lru_wo", rg+"wo", y)
 }
 
+// blocks writes a split of the columns of x into n equal blocks.
+func (l *lowerer) blocks(hint, x string, n, width int) []string {
+	if n == 1 {
+		return []string{x}
+	}
+	hints, sizes := make([]string, n), make([]int, n)
+	for i := range hints {
+		hints[i], sizes[i] = hint, width/n
+	}
+	return l.splitInto(x, hints, sizes)
+}
+
+// eachBlock multiplies each block of columns by a matrix of its own.
+func (l *lowerer) eachBlock(hint string, blocks []string, weight func(b int) string) string {
+	var out []string
+	for b, x := range blocks {
+		out = append(out, l.t.op(hint, "matmul", []string{x, weight(b)}, nil))
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	return l.t.op(hint, "concat", out, nil)
+}
+
 // blockDiagonal multiplies each block of columns by a matrix of its own, stored as
 // [blocks, in, out], and adds the bias.
 func (l *lowerer) blockDiagonal(hint, name string, blocks []string, width int) string {
 	std, size := l.s.in("rg_lru."+name), width/len(blocks)
-	var out []string
-	for b, x := range blocks {
-		w := l.built(fmt.Sprintf("rg_lru_%s_%d", name, b), []string{std + ".weight"}, []int{size, size}, false, func(src []*tensor.Transform) *tensor.Transform {
+	y := l.eachBlock(hint, blocks, func(b int) string {
+		return l.built(fmt.Sprintf("rg_lru_%s_%d", name, b), []string{std + ".weight"}, []int{size, size}, false, func(src []*tensor.Transform) *tensor.Transform {
 			r := apply("reshape", src[0], width, size)
 			return apply("transpose", apply("rows", r, b*size, (b+1)*size))
 		})
-		out = append(out, l.t.op(hint, "matmul", []string{x, w}, nil))
-	}
-	y := out[0]
-	if len(out) > 1 {
-		y = l.t.op(hint, "concat", out, nil)
-	}
+	})
 	if bias, ok := l.tensors[layerName(std+".bias", l.at)]; ok {
 		y = l.t.op(hint, "add", []string{y, l.weight("rg_lru_"+name+"_bias", std+".bias", rowVectorOf(bias))}, nil)
 	}

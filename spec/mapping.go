@@ -132,7 +132,7 @@ var standardForms = []string{
 	"per_layer.embeddings", "per_layer.proj", "per_layer.norm", "per_layer.gate", "per_layer.out", "per_layer.out_norm",
 	"moe.gate_score", "moe.out", "moe.latent_in", "moe.latent_out", "moe.experts.w1", "moe.experts.w2", "moe.experts.w3", "moe.experts.w1n3",
 	"moe.shared_expert.gate", "moe.shared_expert.w1", "moe.shared_expert.w2", "moe.shared_expert.w3", "moe.shared_expert.w1n3",
-	"pooler", "classifier", "embedding_dense.{j}",
+	"convolution", "convolution_norm", "pooler", "classifier", "embedding_dense.{j}",
 }
 
 // checkStandard returns an error if the entry's value is not a standard name.

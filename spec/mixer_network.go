@@ -117,6 +117,14 @@ type Compression struct {
 	EachEvery    int      `yaml:"separate_every"`                            // rows of a separate window
 }
 
+// A Convolution describes a convolution of the embeddings along the text, beside the first
+// layer of an encoder. Layer 1 reads norm(layer 0 + activation(convolution)) (DeBERTa v2).
+type Convolution struct {
+	KernelSize int    `yaml:"kernel_size"`                                                                           // tokens that it reads, in the middle its own; odd; 0: no convolution
+	Groups     int    `yaml:"groups"`                                                                                // groups of columns that are convolved separately
+	Act        string `yaml:"activation" words:"tanh|gelu|gelu_erf|silu|relu|quick_gelu|sigmoid|identity|relu2|elu"` // activation of its output
+}
+
 // A Streams describes hyper-connections: several residual streams that each block reads,
 // writes and mixes by learned weights (Xie et al. 2026).
 type Streams struct {

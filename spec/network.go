@@ -167,15 +167,16 @@ type Network struct {
 	MoELimit       float64 `yaml:"moe_limit"`                                                               // with swiglu_oai: bound of the clamp
 
 	// Encoders.
-	PoolerActivation string   `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                // activation of the pooler, on the first token's state
-	HeadActivation   string   `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                  // activation of the masked-LM head; default: activation_function
-	ClassPooling     string   `yaml:"classifier_pooling" words:"first|mean|late"`                            // input of the classifier: the first token's state, or the mean over the tokens; late: the pooler's output of every token, averaged (EuroBERT)
-	EmbeddingPooling string   `yaml:"embedding_pooling" words:"first|last|mean"`                             // with embedding_dense: pooling of a text's hidden states
-	EmbeddingDense   []string `yaml:"embedding_dense" words:"identity|tanh|relu|gelu|gelu_erf|silu|sigmoid"` // activations of the dense layers that compute a text's embedding from the pooled states (sentence-transformers)
-	MaskDropout      float64  `yaml:"mask_dropout"`                                                          // fraction of tokens that training masked, by zero embeddings; embeddings are scaled by the fraction that a text masks (ESM); 0: none
-	MaskTokenID      int      `yaml:"mask_token_id"`                                                         // with mask_dropout: the mask token
-	BareMaskedHead   bool     `yaml:"bare_masked_head"`                                                      // the masked-LM head is the embedding table alone, without tensors of its own
-	SharedEmbeddings bool     `yaml:"shared_embeddings"`                                                     // encoder and decoder use one embedding table
+	PoolerActivation string      `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                // activation of the pooler, on the first token's state
+	HeadActivation   string      `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                  // activation of the masked-LM head; default: activation_function
+	ClassPooling     string      `yaml:"classifier_pooling" words:"first|mean|late"`                            // input of the classifier: the first token's state, or the mean over the tokens; late: the pooler's output of every token, averaged (EuroBERT)
+	EmbeddingPooling string      `yaml:"embedding_pooling" words:"first|last|mean"`                             // with embedding_dense: pooling of a text's hidden states
+	EmbeddingDense   []string    `yaml:"embedding_dense" words:"identity|tanh|relu|gelu|gelu_erf|silu|sigmoid"` // activations of the dense layers that compute a text's embedding from the pooled states (sentence-transformers)
+	MaskDropout      float64     `yaml:"mask_dropout"`                                                          // fraction of tokens that training masked, by zero embeddings; embeddings are scaled by the fraction that a text masks (ESM); 0: none
+	MaskTokenID      int         `yaml:"mask_token_id"`                                                         // with mask_dropout: the mask token
+	BareMaskedHead   bool        `yaml:"bare_masked_head"`                                                      // the masked-LM head is the embedding table alone, without tensors of its own
+	Convolution      Convolution `yaml:"convolution"`                                                           // convolution of the embeddings, beside the first layer
+	SharedEmbeddings bool        `yaml:"shared_embeddings"`                                                     // encoder and decoder use one embedding table
 
 	// Projections and head.
 	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // layout of stored projections; in_out: transposed, as Conv1D of GPT-2
@@ -225,6 +226,7 @@ func newNetwork() Network {
 		PerLayer:       PerLayerEmbeddings{EmbedScale: 1, ProjectionScale: 1, Scale: 1},
 		AltUp:          AltUp{RouterScale: 1},
 		RGLRU:          RGLRU{Blocks: 1, Activation: "gelu", Strength: 8},
+		Convolution:    Convolution{Groups: 1, Act: "tanh"},
 		RelMaxDistance: 128, RelSpacing: "linear", MaskTokenID: -1, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
 }

@@ -149,6 +149,9 @@ func TestParametersRefused(t *testing.T) {
 		{"gpt_neo", keys{"attention_layers": absent}, "attention_types: have"},
 		{"t5", keys{"dense_act_fn": absent, "feed_forward_proj": "gelu"}, `feed_forward_proj: have "gelu"`},
 		{"dots1", keys{"num_experts_per_tok": 3.0}, "moe_top_k: have 3, more than the experts in moe_top_groups 1 of moe_groups 2 of 4 experts"},
+		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
+		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
+		{"deberta_v2_conv", keys{"conv_act": "mish"}, "convolution.activation: expression \"act($conv_act)\": activation mish is not available"},
 		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
 	} {
 		_, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
@@ -161,6 +164,8 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
+		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "shape [16 16 3], want [16 5 3] (hidden_size 16, convolution.groups 3, convolution.kernel_size 3)"},
+		{"deberta_v2_conv", keys{"conv_kernel_size": 0.0}, "maps to enc.convolution.bias, which no module of this network reads"},
 		{"mixtral", keys{"hidden_act": "tanh"}, "activation_function: tanh is not available in experts; known: silu, gelu"},
 		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
 		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "qk_rope_head_dim: have 3, want an even number"},

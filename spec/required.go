@@ -25,6 +25,9 @@ func (m *Model) checkRequired(unused []string) error {
 		if m.Net.NormParameters && !m.has(s.in("feed_forward.post_norm.weight")) {
 			out = append(out, s.std+".output_norm.weight")
 		}
+		if m.Net.convolves(&s, 0) {
+			out = append(out, convolution+".weight", convolutionNorm+".weight")
+		}
 		if m.Net.PositionEmbedding == "relative_bias" {
 			out = append(out, layerName(s.in("self_attn.relative_bias.weight"), 0))
 		}

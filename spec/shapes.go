@@ -218,6 +218,7 @@ func (m *Model) shapes() map[string]shape {
 		out[relativeNorm+kind] = shape{dims: []int{h.Hidden}, why: width}
 	}
 	m.sharedStreamShapes(out)
+	m.convolutionShapes(out)
 	return out
 }
 

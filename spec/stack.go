@@ -121,7 +121,7 @@ func (m *Model) findRenamed() {
 
 // kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
-	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
+	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v convolution=%t", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer), m.Net.convolves(s, layer))
 	if s.std == "dec" {
 		kind += fmt.Sprintf(" sizes=%v keys=%s sparsity=%g", m.sizesAt(s, layer), m.Net.keysAt(layer), sparsityAt(m.Net.Sparsity, layer))
 		if from := m.cacheLayer(s, layer); from != layer && m.Net.caches(layer) {

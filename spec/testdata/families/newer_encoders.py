@@ -39,6 +39,8 @@ MODELS |= {
     "embeddinggemma": ("Gemma3TextModel", "Gemma3TextConfig", enc(num_key_value_heads=1, head_dim=12, sliding_window=6, query_pre_attn_scalar=10, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention"]), {}),
     "deberta_v2": ("DebertaV2ForSequenceClassification", "DebertaV2Config", enc(**DEBERTA, position_buckets=4, max_relative_positions=20, norm_rel_ebd="layer_norm", share_att_key=True, num_labels=3), dict(classes="logits")),
     "deberta_v2_own": ("DebertaV2ForMaskedLM", "DebertaV2Config", enc(**DEBERTA, max_relative_positions=8, embedding_size=12, legacy=True), LOGITS),
+    "deberta_v2_conv": ("DebertaV2ForSequenceClassification", "DebertaV2Config", enc(**DEBERTA, position_buckets=4, max_relative_positions=20, norm_rel_ebd="layer_norm", share_att_key=True, conv_kernel_size=3, conv_act="gelu", num_labels=3), dict(classes="logits")),
+    "deberta_v2_groups": ("DebertaV2ForMaskedLM", "DebertaV2Config", enc(**DEBERTA, max_relative_positions=8, embedding_size=12, legacy=True, conv_kernel_size=5, conv_groups=2), LOGITS),
     "deberta": ("DebertaForMaskedLM", "DebertaConfig", enc(**{**DEBERTA, "pos_att_type": ["c2p", "p2c", "p2p"]}), LOGITS),
     "longformer": ("LongformerForMaskedLM", "LongformerConfig", enc(pad_token_id=1, attention_window=[4, 8]), LOGITS),
     "longformer_classes": ("LongformerForSequenceClassification", "LongformerConfig", enc(pad_token_id=1, type_vocab_size=1, attention_window=6, num_labels=3), dict(classes="logits")),
