@@ -100,6 +100,9 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Types = map[string]string{}
 	for _, w := range man.Weights {
 		man.Types[w.Name] = w.DType.String()
+		if w.Name == "type_embed" {
+			man.TokenTypes = w.Rows
+		}
 	}
 	set := func(to *int, keys ...string) {
 		for _, k := range keys {

@@ -93,3 +93,21 @@ func plain(m *ir.Module) {
 		}
 	}
 }
+
+// TestSpreadTokenTypes: the manifest of a partitioned encoder, which has no weights of its
+// own, states the number of token types.
+func TestSpreadTokenTypes(t *testing.T) {
+	t.Parallel()
+	p, err := generate("../../spec/testdata/families/bert", Options{Quant: "f32", Devices: "0&1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.files = map[string][]byte{}
+	if err := p.describe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if man := p.whole.CPU.Manifest; man.TokenTypes != 2 || man.Weights != nil {
+		t.Errorf("%d token types, %d weights", man.TokenTypes, len(man.Weights))
+	}
+}

@@ -133,7 +133,7 @@ func (m *model) encodePair(text, pair string) (ids, types []int32, err error) {
 		ids, err = m.pairPrompt(t, text, pair)
 		return ids, nil, err
 	}
-	if ids, types = t.EncodePair(text, pair); m.tokenTypes() < 2 {
+	if ids, types = t.EncodePair(text, pair); m.manifest.TokenTypes < 2 {
 		types = nil
 	}
 	return ids, types, nil

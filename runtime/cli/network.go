@@ -34,7 +34,7 @@ func (m *model) types(f *encoderFlags, tokens int) ([]int32, error) {
 	if len(types) != tokens {
 		return nil, wrong(fmt.Errorf("--token-type-ids lists %d types for %d tokens", len(types), tokens))
 	}
-	kinds := m.tokenTypes()
+	kinds := max(m.manifest.TokenTypes, 1)
 	for _, t := range types {
 		if int(t) >= kinds {
 			return nil, wrong(fmt.Errorf("token type %d: %s has %d of them, from 0 on", t, m.manifest.Name, kinds))
@@ -44,16 +44,6 @@ func (m *model) types(f *encoderFlags, tokens int) ([]int32, error) {
 		return nil, nil
 	}
 	return types, nil
-}
-
-// tokenTypes returns the number of token types of the model.
-func (m *model) tokenTypes() int {
-	for _, w := range m.manifest.Weights {
-		if w.Name == "type_embed" {
-			return w.Rows
-		}
-	}
-	return 1
 }
 
 // graphWith returns the name of the first graph with an output that a

@@ -18,6 +18,8 @@ type Manifest struct {
 	Context  int    `json:"context"` // maximum tokens of a sequence
 	Params   int64  `json:"params"`  // number of weights
 
+	TokenTypes int `json:"token_types,omitempty"` // number of token types; 0: one, which is no input
+
 	BOS    int     `json:"bos"` // -1: none
 	EOS    []int32 `json:"eos"`
 	Pad    int     `json:"pad"`
