@@ -82,6 +82,17 @@ func isVocabulary(name string) bool {
 	return true
 }
 
+// weightFacts sets what users are told of the weights.
+func weightFacts(man *manifest.Manifest) {
+	man.Types = map[string]string{}
+	for _, w := range man.Weights {
+		man.Types[w.Name] = w.DType.String()
+		if w.Name == "type_embed" {
+			man.TokenTypes = w.Rows
+		}
+	}
+}
+
 // identify sets the manifest's description of the model.
 func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Format = manifest.Format
@@ -97,13 +108,7 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 			m.opt.notice("%s", line)
 		}
 	}
-	man.Types = map[string]string{}
-	for _, w := range man.Weights {
-		man.Types[w.Name] = w.DType.String()
-		if w.Name == "type_embed" {
-			man.TokenTypes = w.Rows
-		}
-	}
+	weightFacts(man)
 	set := func(to *int, keys ...string) {
 		for _, k := range keys {
 			if n := ids(man.Generation[k]); len(n) > 0 && *to < 0 {
