@@ -151,7 +151,7 @@ func TestParametersRefused(t *testing.T) {
 		{"dots1", keys{"num_experts_per_tok": 3.0}, "moe_top_k: have 3, more than the experts in moe_top_groups 1 of moe_groups 2 of 4 experts"},
 		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
-		{"deberta_v2_conv", keys{"conv_act": "mish"}, "convolution.activation: expression \"act($conv_act)\": activation mish is not available"},
+		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "convolution.activation: expression \"act($conv_act)\": activation laplace is not available"},
 		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
 	} {
 		_, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
