@@ -69,16 +69,9 @@ type rotary struct {
 
 // frequencies returns the rotary frequencies after scaling.
 func (m rotary) frequencies() (*ropeTable, error) {
-	table, rs := &ropeTable{scale: 1}, m.scaling
-	stored := m.ropeLongFactors[0] != nil && !m.local
-	if stored && rs == nil {
-		rs = &RopeScaling{}
-	}
-	if rs != nil {
+	table := &ropeTable{scale: 1}
+	if rs := m.storedScaling(); rs != nil {
 		kind := rs.kind()
-		if stored {
-			kind = "longrope"
-		}
 		f, known := ropeScalings[kind]
 		if !known && kind != "" {
 			var names []string
@@ -108,6 +101,20 @@ func (m rotary) frequencies() (*ropeTable, error) {
 		table.freqs = freqs
 	}
 	return table, nil
+}
+
+// storedScaling returns the scaling; with stored divisors it is LongRoPE with these.
+func (m rotary) storedScaling() *RopeScaling {
+	stored := m.ropeLongFactors
+	if stored[0] == nil || m.local {
+		return m.scaling
+	}
+	var rs RopeScaling
+	if m.scaling != nil {
+		rs = *m.scaling
+	}
+	rs.RopeType, rs.ShortFactor, rs.LongFactor = "longrope", float32s(stored[0]), float32s(stored[1])
+	return &rs
 }
 
 // kind returns the scaling method from either of its two keys.
@@ -282,11 +289,8 @@ func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	dim, short, long := m.dim, rs.ShortFactor, rs.LongFactor
-	if m.ropeLongFactors[0] != nil {
-		short, long = float32s(m.ropeLongFactors[0]), float32s(m.ropeLongFactors[1])
-	}
-	for name, f := range map[string][]float64{"short_factor": short, "long_factor": long} {
+	dim := m.dim
+	for name, f := range map[string][]float64{"short_factor": rs.ShortFactor, "long_factor": rs.LongFactor} {
 		if len(f) != dim/2 || slices.Min(f) <= 0 {
 			return nil, m.ropeError("%s: have %d divisors, want %d for %d rotated channels, all above 0", name, len(f), dim/2, dim)
 		}
@@ -305,8 +309,8 @@ func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	t := &ropeTable{scale: orElse(rs.ShortMScale, scale), longFrom: int(old), longScale: orElse(rs.LongMScale, scale)}
 	for i := range dim / 2 {
 		pos := float32(math.Pow(float64(float32(m.theta)), float64(float32(2*i)/float32(dim))))
-		t.freqs = append(t.freqs, 1/(float32(short[i])*pos))
-		t.longFreqs = append(t.longFreqs, 1/(float32(long[i])*pos))
+		t.freqs = append(t.freqs, 1/(float32(rs.ShortFactor[i])*pos))
+		t.longFreqs = append(t.longFreqs, 1/(float32(rs.LongFactor[i])*pos))
 	}
 	return t, nil
 }
