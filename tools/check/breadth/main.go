@@ -7,10 +7,9 @@
 // Without -iflowc the folder's module is interpreted, which takes a moment a
 // model; with it every folder is compiled, with the flags of -with, and its
 // binary asked. A folder that cannot be split as --devices says is counted
-// apart. Arrays must
-// agree within 1e-4 + 1e-4 of the largest expected value, greedy tokens must be
-// equal. It prints a line a failure and the count, and ends with 1 when any
-// folder failed.
+// apart. Arrays must agree within 1e-4 + 1e-4 of the largest expected value, and
+// greedy tokens must be equal. It prints a line a failure and the count, and ends
+// with 1 when any folder failed.
 package main
 
 import (

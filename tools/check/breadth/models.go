@@ -127,7 +127,7 @@ func (m *interpreted) encode(output string, ids, types, rows []int) ([][]float64
 var errSplit = errors.New("not split")
 
 // noSplit matches the errors of iflowc compile that say so.
-var noSplit = regexp.MustCompile(`cannot be (shared|split)|device groups for|ranks|more than|devices for`)
+var noSplit = regexp.MustCompile(`cannot be divided among|device groups for`)
 
 // compiled runs a per-model binary.
 type compiled struct{ dir, path string }
