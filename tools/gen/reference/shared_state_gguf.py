@@ -56,15 +56,8 @@ def gemma4(w, c):
     full = c["per_layer_config"][str(sliding.index(False))]
     dim, rope = full["head_dim"], c["rope_parameters"]
     heads = c["num_key_value_heads"]
-    w.add_block_count(layers)
-    w.add_context_length(c["max_position_embeddings"])
-    w.add_embedding_length(c["hidden_size"])
-    w.add_head_count(c["num_attention_heads"])
-    w.add_head_count_kv([heads if s else full["num_key_value_heads"] for s in sliding] if "num_key_value_heads" in full else heads)
+    gguf_folders.decoder(w, c, [heads if s else full["num_key_value_heads"] for s in sliding] if "num_key_value_heads" in full else heads, dim)
     w.add_feed_forward_length([width if i < layers - shared else 2 * width for i in range(layers)] if c.get("use_double_wide_mlp") else width)
-    w.add_layer_norm_rms_eps(c["rms_norm_eps"])
-    w.add_key_length(dim)
-    w.add_value_length(dim)
     w.add_sliding_window(c["sliding_window"])
     w.add_array("gemma4.attention.sliding_window_pattern", sliding)
     for key, n in {"attention.key_length_swa": c["head_dim"], "attention.value_length_swa": c["head_dim"], "attention.shared_kv_layers": shared,
@@ -100,14 +93,7 @@ def deepseek4(w, c):
     layers, rope = c["num_hidden_layers"], c["rope_parameters"]
     if c["compress_rates"] != {k: v for k, v in RATIOS.items() if v}:
         raise SystemExit(f"windows of {c['compress_rates']} rows: the format has 4 and 128")
-    w.add_block_count(layers)
-    w.add_context_length(c["max_position_embeddings"])
-    w.add_embedding_length(c["hidden_size"])
-    w.add_head_count(c["num_attention_heads"])
-    w.add_head_count_kv(1)
-    w.add_key_length(c["head_dim"])
-    w.add_value_length(c["head_dim"])
-    w.add_layer_norm_rms_eps(c["rms_norm_eps"])
+    gguf_folders.decoder(w, c, 1, c["head_dim"])
     w.add_rope_freq_base(rope["main"]["rope_theta"])
     w.add_rope_dimension_count(int(c["head_dim"] * c["partial_rotary_factor"]))
     w.add_q_lora_rank(c["q_lora_rank"])
@@ -128,10 +114,8 @@ def deepseek4(w, c):
         w.add_uint32("deepseek4." + key, n)
     w.add_float32("deepseek4.attention.compress_rope_freq_base", rope["compress"]["rope_theta"])
     w.add_float32("deepseek4.hyper_connection.epsilon", c["hc_eps"])
+    gguf_folders.yarn(w, rope["compress"])
     if rope["compress"]["rope_type"] == "yarn":
-        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
-        w.add_rope_scaling_factor(rope["compress"]["factor"])
-        w.add_rope_scaling_orig_ctx_len(rope["compress"]["original_max_position_embeddings"])
         w.add_float32("deepseek4.rope.scaling.yarn_beta_fast", rope["compress"]["beta_fast"])
         w.add_float32("deepseek4.rope.scaling.yarn_beta_slow", rope["compress"]["beta_slow"])
 

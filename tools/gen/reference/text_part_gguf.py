@@ -22,15 +22,8 @@ ARCHS = {"qwen2_vl": "qwen2vl", "qwen2_5_vl": "qwen2vl", "qwen3_vl": "qwen3vl", 
 
 def keys(w, c, arch, dim):
     rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
-    w.add_block_count(c["num_hidden_layers"])
-    w.add_context_length(c["max_position_embeddings"])
-    w.add_embedding_length(c["hidden_size"])
+    gguf_folders.decoder(w, c, c["num_key_value_heads"], dim)
     w.add_feed_forward_length(c["intermediate_size"])
-    w.add_head_count(c["num_attention_heads"])
-    w.add_head_count_kv(c["num_key_value_heads"])
-    w.add_key_length(dim)
-    w.add_value_length(dim)
-    w.add_layer_norm_rms_eps(c["rms_norm_eps"])
     theta = rope.get("rope_theta") or c.get("rope_theta")
     if rope.get("alpha"):
         theta *= rope["alpha"] ** (dim / (dim - 2))
@@ -43,10 +36,7 @@ def keys(w, c, arch, dim):
         w.add_expert_count(c.get("num_experts") or c["num_local_experts"])
         w.add_expert_used_count(c["num_experts_per_tok"])
         w.add_expert_feed_forward_length(c["moe_intermediate_size"])
-    if rope.get("rope_type") == "yarn":
-        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
-        w.add_rope_scaling_factor(rope["factor"])
-        w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    gguf_folders.yarn(w, rope)
 
 
 def partial(c):
