@@ -101,16 +101,15 @@ func (p *regexParser) classAtom() (Set, error) {
 }
 
 func (p *regexParser) posixBracket() (Set, bool) {
-	end := strings.Index(p.src[p.pos:], ":]")
-	if end < 0 {
+	name, _, closed := strings.Cut(p.src[p.pos+len("[:"):], ":]")
+	if !closed {
 		return nil, false
 	}
-	name := p.src[p.pos+2 : p.pos+end]
 	set, ok := posixSet(strings.TrimPrefix(name, "^"))
 	if !ok {
 		return nil, false
 	}
-	p.pos += end + 2
+	p.pos += len("[:") + len(name) + len(":]")
 	if strings.HasPrefix(name, "^") {
 		set = set.Negate()
 	}

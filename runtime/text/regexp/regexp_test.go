@@ -10,7 +10,7 @@ import (
 func TestRegexErrors(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{
-		"(", ")", "[", "[a", "a{2,1}", "*a", `\p{Nope}`, `\p{L`, `(?<=`, `\`, "[z-a]", "a{2000}", `\1`, `\x{110000}`, "(?q)a",
+		"(", ")", "[", "[a", "[[:]", "a{2,1}", "*a", `\p{Nope}`, `\p{L`, `(?<=`, `\`, "[z-a]", "a{2000}", `\1`, `\x{110000}`, "(?q)a",
 		strings.Repeat("(", 200) + strings.Repeat(")", 200), strings.Repeat("[", 200), "((((a{900}){900}){900}){900}){900}",
 	} {
 		if _, err := Compile(p); err == nil {
