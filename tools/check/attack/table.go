@@ -120,6 +120,9 @@ func (o *options) all() (failed int, err error) {
 			continue
 		}
 		r, err := o.one(bases, &a)
+		if err == nil && len(r.Wrong) > 0 && o.again {
+			r, err = o.one(bases, &a)
+		}
 		if err != nil {
 			return failed, fmt.Errorf("%s: %w", a.name, err)
 		}
