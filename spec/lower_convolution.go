@@ -35,16 +35,12 @@ func (n *Network) convolves(s *stack, layer int) bool {
 	return n.Convolution.KernelSize > 0 && s.std == "enc" && layer == 0
 }
 
-// convolutionShapes adds the shapes of the convolution's tensors.
-func (m *Model) convolutionShapes(out map[string]shape) {
-	c := m.Net.Convolution
-	if c.KernelSize == 0 {
+// convolutionShapes adds the shapes of the convolution's tensors, if the stack has one.
+func (m *Model) convolutionShapes(s *stack, out map[string]shape) {
+	if !m.Net.convolves(s, 0) {
 		return
 	}
-	h := m.Hyper
-	if m.Net.decodes() {
-		h = m.Encoder
-	}
+	c, h := m.Net.Convolution, s.hyper
 	why := fmt.Sprintf("hidden_size %d, convolution.groups %d, convolution.kernel_size %d", h.Hidden, c.Groups, c.KernelSize)
 	width := shape{dims: []int{h.Hidden}, why: why}
 	out[convolution+".weight"] = shape{dims: []int{h.Hidden, h.Hidden / c.Groups, c.KernelSize}, why: why}

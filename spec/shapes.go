@@ -211,6 +211,7 @@ func (m *Model) shapes() map[string]shape {
 			out[s.std+name] = shape{dims: []int{rows, h.Embed}, why: fmt.Sprintf("width of embeddings %d", h.Embed), alt: [][]int{{rows, h.Hidden}}}
 		}
 		m.normShapes(&s, out)
+		m.convolutionShapes(&s, out)
 	}
 	width := fmt.Sprintf("hidden_size %d", h.Hidden)
 	out[relativePositions] = shape{dims: []int{m.storedRows(relativePositions), h.Hidden}, why: width}
@@ -218,7 +219,6 @@ func (m *Model) shapes() map[string]shape {
 		out[relativeNorm+kind] = shape{dims: []int{h.Hidden}, why: width}
 	}
 	m.sharedStreamShapes(out)
-	m.convolutionShapes(out)
 	return out
 }
 
