@@ -343,9 +343,9 @@ func input(v *ir.Value) string { return fmt.Sprintf("s->%s[t]", layout.InputFiel
 func (r *Rows) rows(ops []*ir.Op, at int) error {
 	op := ops[at]
 	x, out := op.Args[0].Value, op.Results[0]
-	from, ok := r.Layout.Place(x)
-	if !ok {
-		return fmt.Errorf("%s: bug: value %s has no place", layout.Position(op), x)
+	from, err := r.buffer(x)
+	if err != nil {
+		return err
 	}
 	l := loc{ptr: r.Row(from, input(op.Args[1].Value)), step: 16}
 	if r.keep[out] {

@@ -107,9 +107,9 @@ func (r *Rows) headCols(ops []*ir.Op, at int) error {
 func (r *Rows) unfold(ops []*ir.Op, at int) error {
 	op := ops[at]
 	x := op.Args[0].Value
-	from, ok := r.Layout.Place(x)
-	if !ok {
-		return fmt.Errorf("%s: bug: value %s has no place", layout.Position(op), x)
+	from, err := r.buffer(x)
+	if err != nil {
+		return err
 	}
 	dst, err := r.place(op.Results[0], at)
 	if err != nil {

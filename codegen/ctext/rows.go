@@ -259,11 +259,20 @@ func (r *Rows) find(v *ir.Value, base string) (loc, error) {
 
 // stored returns the address of a slice in the value's buffer.
 func (r *Rows) stored(v *ir.Value, base string) (loc, error) {
-	p, ok := r.Layout.Place(v)
-	if !ok {
-		return loc{}, fmt.Errorf("bug: value %s has no place", v)
+	p, err := r.buffer(v)
+	if err != nil {
+		return loc{}, err
 	}
 	return loc{ptr: Plus(r.Row(p, "t"), base), step: 16}, nil
+}
+
+// buffer returns the location of a value's rows.
+func (r *Rows) buffer(v *ir.Value) (layout.Place, error) {
+	p, ok := r.Layout.Place(v)
+	if !ok {
+		return p, fmt.Errorf("bug: value %s has no place", v)
+	}
+	return p, nil
 }
 
 // place selects the location of a new value: its buffer or scratch.
