@@ -33,9 +33,12 @@ const (
 	octet = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 	atom  = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
 	// Up to four labels of up to 61 characters, or eight of up to 29; at most 253 in
-	// total. The last label starts with a letter, as all top-level domains do.
-	host  = `((` + label + `{0,30}\.){0,3}[A-Za-z](-?[A-Za-z0-9]){0,30}|(` + label + `{0,14}\.){0,7}[A-Za-z](-?[A-Za-z0-9]){0,14})`
-	label = `[A-Za-z0-9](-?[A-Za-z0-9])`
+	// total. The last label is no number, so that a name is no IPv4 address (RFC 1123, 2.1).
+	host  = `((` + label + `{0,30}\.){0,3}([A-Za-z]` + more + `{0,30}|` + numbered + more + `{0,25})|(` + label + `{0,14}\.){0,7}([A-Za-z]` + more + `{0,14}|` + numbered + more + `{0,9}))`
+	label = `[A-Za-z0-9]` + more
+	// In the last label: some digits and a character that makes it no number.
+	numbered = `\d{1,9}([A-Za-z]|-[A-Za-z0-9])`
+	more     = `(-?[A-Za-z0-9])`
 
 	unreserved = `A-Za-z0-9._~!$&'()*+,;=-`
 	percent    = `%[0-9A-Fa-f]{2}`

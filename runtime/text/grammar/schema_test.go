@@ -51,6 +51,8 @@ var schemaCases = []struct {
 	{"length", `{"type":"string","minLength":2,"maxLength":3}`, []string{`"ab"`, `"äöü"`, `"\n\u0041"`, `"😀\ud83d\ude00"`}, []string{`"a"`, `"abcd"`}},
 	{"date", `{"type":"string","format":"date-time"}`, []string{`"2024-02-29T23:59:60Z"`, `"2024-12-31T00:00:00.5+01:00"`}, []string{`"2024-13-01T00:00:00Z"`, `"2024-04-31T00:00:00Z"`}},
 	{"uuid", `{"type":"string","format":"uuid"}`, []string{`"123e4567-e89b-12d3-a456-426614174000"`}, []string{`"123e4567e89b12d3a456426614174000"`}},
+	{"host", `{"type":"string","format":"hostname"}`, []string{`"example.com"`, `"1host"`, `"a-1.b"`, `"2023-02-29"`, `"a.3com"`}, []string{`"-a"`, `"a-"`, `"a..b"`, `"1.2.3.4"`, `"123"`}},
+	{"host of a list", `{"enum":["2023-02-29","1.2.3.4","-a"],"format":"hostname"}`, []string{`"2023-02-29"`}, []string{`"1.2.3.4"`, `"-a"`}},
 	{"address", `{"type":"string","format":"ipv6"}`, []string{`"::"`, `"::1"`, `"2001:db8::ff00:42:8329"`}, []string{`":1"`, `"1:2:3:4:5:6:7:8:9"`}},
 	{"range", `{"type":"integer","minimum":-12,"exclusiveMaximum":105}`, []string{`-12`, `-1`, `0`, `9`, `104`, `99`}, []string{`-13`, `105`, `1.5`, `00`, `1e1`}},
 	{"multiple", `{"type":"integer","multipleOf":7}`, []string{`0`, `7`, `-14`, `700`}, []string{`8`, `07`, `-`}},
