@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"sync"
@@ -20,6 +22,8 @@ type perplexityCmd struct {
 	Stride      int    `default:"512" placeholder:"512" help:"Tokens from one window to the next; windows overlap if it is below --context."`
 	Protocol    string `default:"windows" enum:"windows,llama.cpp" placeholder:"NAME" help:"Scored tokens: windows (all that no earlier window scored) or llama.cpp (the second half of each chunk, as its perplexity tool does)."`
 	Chunks      int    `placeholder:"N" help:"Maximum windows; 0 is the whole file."`
+	Against     string `placeholder:"BIN" help:"Another binary of the model, such as one in f16: also print the KL divergence from it, how often both prefer the same token, and the ratio of the perplexities."`
+	Logits      bool   `hidden:"" help:"Write the logits of each scored token, for --against."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -29,6 +33,8 @@ type perplexity struct {
 	StdErr     float64 `json:"stderr"`
 	Tokens     int     `json:"tokens"` // scored
 	NLL        float64 `json:"nll"`    // mean, nats per token
+
+	Against *divergence `json:"against,omitempty"`
 }
 
 // perplexityRows is the number of rows of logits per step: enough to share one
@@ -61,15 +67,10 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if c.Chunks > 0 {
 		list = list[:min(c.Chunks, len(list))]
 	}
-	bar := newProgress(m.Stderr, "windows", len(list))
-	var s score
-	for i, w := range list {
-		if err := s.window(ctx, m, w); err != nil {
-			return err
-		}
-		bar.step(i + 1)
+	s, err := c.score(ctx, m, list)
+	if err != nil || c.Logits {
+		return err
 	}
-	bar.end()
 	out, err := s.result()
 	if err != nil {
 		return wrong(fmt.Errorf("%s: %w", c.File, err))
@@ -77,8 +78,43 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, out)
 	}
-	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats per token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
+	text := fmt.Sprintf("perplexity %.4f ± %.4f over %d tokens (%.5f nats per token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
+	if d := out.Against; d != nil {
+		text += fmt.Sprintf("against %s: KL divergence %v nats, the same top token for %v of all, perplexity times %v\n", d.Reference, d.KL, d.SameTop, d.Ratio)
+	}
+	_, err = io.WriteString(m.Stdout, text)
 	return err
+}
+
+// score runs the windows.
+func (c *perplexityCmd) score(ctx context.Context, m *model, list []window) (*score, error) {
+	s := &score{}
+	switch {
+	case c.Logits:
+		s.logits = bufio.NewWriterSize(m.Stdout, 1<<20)
+		fmt.Fprintf(s.logits, logitsHead, m.manifest.Vocab)
+	case c.Against != "":
+		var err error
+		if s.ref, err = c.startReference(ctx); err != nil {
+			return nil, err
+		}
+		defer s.ref.stop()
+		if err := s.ref.head(m.manifest.Vocab); err != nil {
+			return nil, err
+		}
+	}
+	bar := newProgress(m.Stderr, "windows", len(list))
+	for i, w := range list {
+		if err := s.window(ctx, m, w); err != nil {
+			return nil, err
+		}
+		bar.step(i + 1)
+	}
+	bar.end()
+	if s.logits != nil {
+		return s, s.logits.Flush()
+	}
+	return s, nil
 }
 
 // read checks the flags and encodes the file.
@@ -106,9 +142,17 @@ func (c *perplexityCmd) read(m *model) ([]int32, error) {
 
 // A score adds up negative log-likelihoods and their squares.
 type score struct {
-	n        int
-	sum, sq  float64
-	perToken []float64 // scratch
+	n       int
+	sum, sq float64
+	ref     *reference    // nil: none
+	logits  *bufio.Writer // nil: the logits are not written
+	tokens  []tokenScore  // scratch
+}
+
+// A tokenScore is the loss of a token and, with a reference, the comparison with it.
+type tokenScore struct {
+	loss, longer, kl float64
+	same             bool
 }
 
 // window runs one window and scores its tokens, each with the logits of the
@@ -118,6 +162,9 @@ func (s *score) window(ctx context.Context, m *model, w window) error {
 		return nil
 	}
 	logits := m.eng.Output("logits")
+	if s.ref != nil {
+		s.ref.window()
+	}
 	return m.each(ctx, engine.Query{Tokens: w.tokens, Last: len(w.tokens) - w.score + 1}, func(r engine.Result) error {
 		return s.add(r, logits, w.tokens, m.manifest.Vocab)
 	})
@@ -130,39 +177,71 @@ func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) erro
 	if n <= 0 {
 		return nil
 	}
-	s.perToken = append(s.perToken[:0], make([]float64, n)...)
+	var ref []float32
+	switch {
+	case s.logits != nil:
+		for i := range n {
+			if err := writeLogits(s.logits, r.Row(output, i)[:vocab]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case s.ref != nil:
+		var err error
+		if ref, err = s.ref.read(n, vocab); err != nil {
+			return err
+		}
+	}
+	s.tokens = append(s.tokens[:0], make([]tokenScore, n)...)
 	var wg sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), n)
 	for k := range workers {
 		wg.Go(func() {
 			for i := k; i < n; i += workers {
-				s.perToken[i] = nll(r.Row(output, i)[:vocab], tokens[r.First+i+1])
+				t, row, token := &s.tokens[i], r.Row(output, i)[:vocab], tokens[r.First+i+1]
+				if s.ref == nil {
+					t.loss = nll(row, token)
+					continue
+				}
+				var refLoss float64
+				t.loss, refLoss, t.kl, t.same = compare(row, ref[i*vocab:][:vocab], token)
+				t.longer = t.loss - refLoss
 			}
 		})
 	}
 	wg.Wait()
-	for _, x := range s.perToken {
-		if math.IsNaN(x) {
+	for _, t := range s.tokens {
+		if math.IsNaN(t.loss) {
 			return decode.ErrNaN
 		}
 		s.n++
-		s.sum += x
-		s.sq += x * x
+		s.sum += t.loss
+		s.sq += t.loss * t.loss
+		if s.ref != nil {
+			s.ref.add(t)
+		}
 	}
 	return nil
 }
 
 // nll returns −log softmax(logits)[token].
 func nll(logits []float32, token int32) float64 {
-	top := logits[0]
-	for _, l := range logits {
-		top = max(top, l)
+	sum, top, _ := normalize(logits)
+	return math.Log(sum) + float64(top) - float64(logits[token])
+}
+
+// normalize returns Σ exp(logit − top), the largest logit, and its first token.
+func normalize(logits []float32) (sum float64, top float32, at int) {
+	top = logits[0]
+	for i, l := range logits {
+		if l > top {
+			top, at = l, i
+		}
 	}
-	sum := 0.0
 	for _, l := range logits {
 		sum += math.Exp(float64(l) - float64(top))
 	}
-	return math.Log(sum) + float64(top) - float64(logits[token])
+	return sum, top, at
 }
 
 // result returns exp of the mean, and the standard error transformed likewise.
@@ -176,6 +255,9 @@ func (s *score) result() (perplexity, error) {
 	if s.n > 1 {
 		variance := max(0, (s.sq-n*mean*mean)/(n-1))
 		p.StdErr = p.Perplexity * math.Sqrt(variance/n)
+	}
+	if s.ref != nil {
+		p.Against = s.ref.result()
 	}
 	return p, nil
 }

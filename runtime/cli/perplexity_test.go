@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -126,5 +127,132 @@ func TestPerplexityChunks(t *testing.T) {
 		if code, _, stderr := b.run(t.Context(), "perplexity", file, "--context", "500", "--protocol", "llama.cpp"); code != 2 || !strings.Contains(stderr, "expected 500 or more") {
 			t.Errorf("a text shorter than a chunk: exit %d, %q", code, stderr)
 		}
+	}
+}
+
+// TestPerplexityAgainst compares with a program that sends the logits of another model:
+// the KL divergence, equal top tokens and the ratio of perplexities are those of the
+// definition.
+func TestPerplexityAgainst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, sent, other := filepath.Join(dir, "text"), filepath.Join(dir, "logits"), filepath.Join(dir, "other")
+	text := strings.Repeat("The cat sat on a mat. ", 9)
+	b := newBinary(t, func(m *manifest.Manifest) { m.AddBOS = false })
+	const context = 32
+	want, data := b.divergence(b.tok.Encode(text, false), context)
+	for path, text := range map[string]string{file: text, sent: data, other: "#!/bin/sh\nexec cat " + sent + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type interval struct{ Mean, Low, High float64 }
+	var out struct {
+		Tokens  int
+		Against struct {
+			KL    interval
+			Same  interval `json:"same_top"`
+			Ratio interval `json:"perplexity_ratio"`
+		}
+	}
+	b.must(t, &out, "perplexity", file, "--context", fmt.Sprint(context), "--against", other, "--json")
+	for _, c := range []struct {
+		got  interval
+		want float64
+	}{{out.Against.KL, want.kl}, {out.Against.Same, want.same}, {out.Against.Ratio, want.ratio}} {
+		if math.Abs(c.got.Mean-c.want) > 1e-6*math.Abs(c.want) || !(c.got.Low < c.want && c.want < c.got.High) {
+			t.Errorf("%+v, expected %v within", c.got, c.want)
+		}
+	}
+	if out.Tokens != want.tokens {
+		t.Errorf("%d tokens, expected %d", out.Tokens, want.tokens)
+	}
+	for script, want := range map[string]string{
+		"echo 'error: no weights' >&2; exit 1": "no weights", "echo logits of 3 tokens": "3 tokens", "head -c 1000 " + sent: "unexpected EOF",
+	} {
+		if err := os.WriteFile(other, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := b.run(t.Context(), "perplexity", file, "--context", fmt.Sprint(context), "--against", other); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q; expected an error about %q", script, code, stderr, want)
+		}
+	}
+}
+
+// A divergence is that of a fake model from another one, by the definition.
+type divergence struct {
+	kl, same, ratio float64
+	tokens          int
+}
+
+// divergence returns that from the fake model with the next salt, in windows of a text,
+// and what the other model's --logits sends.
+func (b *fakeBinary) divergence(ids []int32, context int) (d divergence, sent string) {
+	data := fmt.Appendf(nil, "logits of %d tokens\n", len(devicetest.Logits([]int32{1}, b.salt)))
+	longer := 0.0
+	for from := 0; from < len(ids); from += context {
+		for i := from + 1; i < min(from+context, len(ids)); i++ {
+			own, ref := devicetest.Logits(ids[from:i], b.salt), devicetest.Logits(ids[from:i], b.salt+1)
+			for _, l := range ref {
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(l))
+			}
+			p, q := softmax(ref), softmax(own)
+			for k := range p {
+				if p[k] > 0 {
+					d.kl += p[k] * math.Log(p[k]/q[k])
+				}
+			}
+			longer += math.Log(p[ids[i]] / q[ids[i]])
+			if slices.Index(own, slices.Max(own)) == slices.Index(ref, slices.Max(ref)) {
+				d.same++
+			}
+			d.tokens++
+		}
+	}
+	n := float64(d.tokens)
+	d.kl, d.same, d.ratio = d.kl/n, d.same/n, math.Exp(longer/n)
+	return d, string(data)
+}
+
+func softmax(logits []float32) []float64 {
+	p, sum := make([]float64, len(logits)), 0.0
+	top := float64(slices.Max(logits))
+	for i, l := range logits {
+		p[i] = math.Exp(float64(l) - top)
+		sum += p[i]
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+	return p
+}
+
+// TestPerplexityLogits checks what --logits sends.
+func TestPerplexityLogits(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(file, []byte("The cat sat."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := newBinary(t, func(m *manifest.Manifest) { m.AddBOS = false })
+	ids := b.tok.Encode("The cat sat.", false)
+	code, stdout, stderr := b.run(t.Context(), "perplexity", file, "--logits")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	_, rows, _ := strings.Cut(stdout, "\n")
+	for i := 1; i < len(ids); i++ {
+		for k, want := range devicetest.Logits(ids[:i], b.salt) {
+			if len(rows) < 4 {
+				t.Fatalf("row %d ends after %d logits", i, k)
+			}
+			if got := math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[:4]))); got != want {
+				t.Fatalf("row %d, token %d: %v, want %v", i, k, got, want)
+			}
+			rows = rows[4:]
+		}
+	}
+	if len(rows) > 0 {
+		t.Errorf("%d bytes follow the last row", len(rows))
 	}
 }
