@@ -36,7 +36,7 @@ type TypeRules struct {
 // 0.05 %, which is above the weights' own error only with 8 bits
 // (docs/benchmarks/quantization.md, activations).
 func usualOutliers(t tensor.DType) int {
-	if tensor.MaxCode(t) == 255 {
+	if t.Bits() >= 8 {
 		return 4
 	}
 	return 2

@@ -338,7 +338,3 @@ func checkKVType(t tensor.DType) error {
 	}
 	return &Error{What: "have " + strconv.Quote(t.String()) + ", which is not a KV cache type" + suggest(t.String(), typeNames(KVType))}
 }
-
-func computeType(t tensor.DType) bool {
-	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || tensor.Q8B32 <= t && t <= tensor.Q2B32
-}

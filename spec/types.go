@@ -73,11 +73,11 @@ func (m *Model) namesWeight(key, weight string) bool {
 // nearest size.
 func ParseType(s string) (tensor.DType, error) {
 	t, ok := tensor.ParseDType(s)
-	if ok && computeType(t) {
+	if ok && t.IsWeight() {
 		return t, nil
 	}
 	if size, from := sizeOf(s); size != nil {
-		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; the nearest size of iflowc is %s (%s, %.1f bits)",
+		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; the nearest size of iflowc is %s (%s, %.4g bits)",
 			s, from, size.Name, size.Type, size.Type.Bits())}
 	}
 	return tensor.Invalid, &Error{What: fmt.Sprintf("have %q, which is not a weight type%s", s, suggestType(s))}
@@ -102,14 +102,14 @@ func SizeNames() (names []string) {
 }
 
 // TypeNames returns the names of the weight types.
-func TypeNames() []string { return typeNames(computeType) }
+func TypeNames() []string { return typeNames(tensor.DType.IsWeight) }
 
 // KVTypeNames returns the names of the KV cache types.
 func KVTypeNames() []string { return typeNames(KVType) }
 
 // typeNames returns the names of all types for which ok returns true.
 func typeNames(ok func(tensor.DType) bool) (names []string) {
-	for d := tensor.F32; d <= tensor.Q2B32; d++ {
+	for d := tensor.F32; d < dtype.Count; d++ {
 		if ok(d) {
 			names = append(names, d.String())
 		}

@@ -225,7 +225,7 @@ func TestWeightTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []WeightType{{"wv", tensor.Q8B32T2}, {"head", tensor.F16}, {"w_down", tensor.Q4B64}, {"wk", tensor.Q6B64}, {"wq", tensor.Q6B64}}
+	want := []WeightType{{"wv", tensor.Q8B32T2}, {"head", tensor.F16}, {"w_down", tensor.Q4TB32}, {"wk", tensor.Q6TB32}, {"wq", tensor.Q6TB32}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -13,7 +13,7 @@ import (
 // computeTypes are the weight types iflowc computes with.
 var computeTypes = []tensor.DType{
 	tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64, tensor.Q5B32,
-	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32,
+	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32, tensor.Q6TB32, tensor.Q5TB32, tensor.Q4TB32, tensor.Q3TB32, tensor.Q2TB32,
 }
 
 func TestCandidates(t *testing.T) {

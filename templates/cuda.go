@@ -157,18 +157,21 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	if f == nil || f.unit == 0 || !c.format.Takes(dt) {
 		return nil, fmt.Errorf("the cuda target has no weights of type %s", dt)
 	}
-	vectors := f.vectors(dt)
-	decode, err := f.decodeVectors(f.unit)
+	vectors, unitVectors := f.vectors(dt), f.unit
+	if tensor.TrellisOf(dt) != nil {
+		unitVectors = vectors
+	}
+	_, decode, err := f.decode(dt, unitVectors)
 	if err != nil {
 		return nil, err
 	}
-	u := &unit{Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !tensor.HasBase(dt), Decode: decode}
-	u.Stride = u.CodeBytes + 32
-	if !u.Signed {
-		u.Stride += 32
+	u := &unit{
+		Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !tensor.HasBase(dt), Decode: decode,
+		Trellis: levelsOf(dt, 128),
 	}
-	units := vectors / f.unit
-	return &cudaFormat{unit: u, Unit: f.unit, Units: units, Quads: dt.Block() / 4 / units}, nil
+	u.Stride = u.stride()
+	units := vectors / unitVectors
+	return &cudaFormat{unit: u, Unit: unitVectors, Units: units, Quads: dt.Block() / 4 / units}, nil
 }
 
 // CUDAFlatBuffers returns the columns of a chunk of flat_gemm for nt rows and weights of

@@ -3,6 +3,7 @@ package templates
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -26,6 +27,27 @@ type formatHeader struct {
 	Unit  int      `yaml:"unit"` // stored vectors that are decoded together
 	Pick  string   `yaml:"pick"` // C expression of code vector j of the tile-block at w
 }
+
+// decode returns the C code that decodes the n stored vectors of a tile-block, as
+// decodeVectors, and the C expression of one code vector, or "". The values of
+// trellis-coded types depend on three codes each.
+func (f *format) decode(dt tensor.DType, n int) (pick, code string, err error) {
+	code, err = f.decodeVectors(n)
+	if err != nil || tensor.TrellisOf(dt) == nil {
+		return f.pick, code, err
+	}
+	var b strings.Builder
+	b.WriteString(uses.ReplaceAllString(code+"\n", "v$1 = $2;\n"))
+	b.WriteString("\n    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n")
+	names := []string{"u6", "u7", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"}
+	for j := range 8 {
+		fmt.Fprintf(&b, "    USE(%d, ifl_levels(%s, %s, %s));\n", j, names[j+2], names[j+1], names[j])
+	}
+	return "", b.String(), nil
+}
+
+// uses matches a call of USE.
+var uses = regexp.MustCompile(`(?s)USE\((\d+), (.*?)\);\n`)
 
 // formatArgs is the data of a format's template.
 type formatArgs struct {

@@ -149,12 +149,14 @@ type unit struct {
 	Vectors   int  // stored code vectors per tile-block
 	CodeBytes int  // bytes of codes at the start of a tile-block
 	Stride    int  // bytes of a tile-block
-	Signed    bool // codes are 128 + value, without a base
-	ByLane    bool // dot products read one factor from a lane and treat codes as signed bytes
-	Less128   bool // 8-bit codes, from which 128 is subtracted to make them signed
-	Corrected bool // sums start with the correction for the 128
-	Depth     int  // with pairs: number of code vectors added in 16 bits before widening
-	Unpacked  bool // one code per byte and float scales, as unpacked by gemm
+	Signed    bool // codes are Zero + value, without a base
+	Zero      int
+	Trellis   *levels // of a trellis-coded type
+	ByLane    bool    // dot products read one factor from a lane and treat codes as signed bytes
+	Less128   bool    // 8-bit codes, from which 128 is subtracted to make them signed
+	Corrected bool    // sums start with the correction for Zero or the 128
+	Depth     int     // with pairs: number of code vectors added in 16 bits before widening
+	Unpacked  bool    // one code per byte and float scales, as unpacked by gemm
 	Decode    string
 	Pick      string // C expression of code vector j of the tile-block at w, or empty
 
@@ -164,9 +166,11 @@ type unit struct {
 // Temps returns the names of the variables that Decode uses.
 func (u *unit) Temps() string {
 	var names []string
-	for i := range 7 {
-		if n := fmt.Sprintf("p%d", i); strings.Contains(u.Decode, n) {
-			names = append(names, n)
+	for _, kind := range "puv" {
+		for i := range 8 {
+			if n := fmt.Sprintf("%c%d", kind, i); strings.Contains(u.Decode, n) {
+				names = append(names, n)
+			}
 		}
 	}
 	return strings.Join(names, ", ")
@@ -178,10 +182,7 @@ func (u *unit) Bytes() (*unit, error) {
 	v.Unpacked = true
 	v.CodeBytes = 16 * u.Block
 	v.Vectors = u.Block / 4
-	v.Stride = v.CodeBytes + 64
-	if !u.Signed {
-		v.Stride += 64
-	}
+	v.Stride = v.stride()
 	var err error
 	v.Pick = u.bytes.pick
 	v.Decode, err = u.bytes.decodeVectors(v.Vectors)
@@ -219,14 +220,90 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u.Format, u.bytes = f.doc, k.formats[tensor.Q8B32]
 	u.Vectors = f.vectors(dt)
 	u.CodeBytes = 64 * u.Vectors
-	u.Stride = u.CodeBytes + 32
-	if !u.Signed {
-		u.Stride += 32
-	}
+	u.Zero, u.Trellis = int(tensor.Zero(dt)), levelsOf(dt, tensor.Zero(dt))
+	u.Stride = u.stride()
 	var err error
-	u.Pick = f.pick
-	u.Decode, err = f.decodeVectors(u.Vectors)
+	u.Pick, u.Decode, err = f.decode(dt, u.Vectors)
 	return u, err
+}
+
+// levels are the constants of ifl_levels for a trellis-coded type.
+type levels struct {
+	*tensor.Trellis
+	Table             []int // Zero + level by code and the low bit of the code before, repeated to at least 64
+	Next              int   // the bit of the code before
+	Low, High, Middle int   // for levels in steps of three outside the middle ones
+}
+
+// levelsOf returns nil for other types. zero is the code of zero.
+func levelsOf(dt tensor.DType, zero uint8) *levels {
+	t := tensor.TrellisOf(dt)
+	if t == nil {
+		return nil
+	}
+	half := len(t.Levels) / 2
+	l := &levels{Trellis: t, Next: half, Low: half - t.Inner, High: half + t.Inner, Middle: int(zero) - half}
+	for i := range max(64, 2*half) {
+		code, before := i%half, i/half%2
+		l.Table = append(l.Table, int(zero)+int(t.Levels[2*code+before]))
+	}
+	return l
+}
+
+// Words returns C constants of entries 8i to 8i+3 and 8i+4 to 8i+7 of the table.
+func (l *levels) Words(i int) string {
+	var w [2]uint32
+	for j := range 8 {
+		w[j/4] |= uint32(l.Table[8*i+j]) << (8 * (j % 4))
+	}
+	return fmt.Sprintf("%#08xu, %#08xu", w[0], w[1])
+}
+
+// ScaleBytes returns the size of a row's scale in a tile-block.
+func (u *unit) ScaleBytes() int {
+	switch {
+	case u.Unpacked:
+		return 4
+	case u.Trellis != nil && u.Trellis.ByteScale:
+		return 1
+	}
+	return 2
+}
+
+// stride returns the bytes of a tile-block.
+func (u *unit) stride() int {
+	n := u.CodeBytes + 16*u.ScaleBytes()
+	if !u.Signed {
+		n += 16 * u.ScaleBytes()
+	}
+	return n
+}
+
+// Scales returns a C expression of the scales of IFL_LANES rows at an address.
+func (u *unit) Scales(at string) string {
+	switch u.ScaleBytes() {
+	case 4:
+		return "ifl_lanes_load((const float *)(" + at + "))"
+	case 1:
+		return "ifl_lanes_load_byte_scale(" + at + ")"
+	}
+	return "ifl_lanes_load_f16((const uint16_t *)(" + at + "))"
+}
+
+// Bases is Scales for the bases, which follow the scales of all 16 rows.
+func (u *unit) Bases(scales string) string {
+	return u.Scales(fmt.Sprintf("%s + %d", scales, 16*u.ScaleBytes()))
+}
+
+// Correction returns a C expression of a sum's first value from −128·Σx.
+func (u *unit) Correction(sum string) string {
+	switch {
+	case u.Less128:
+		return "-" + sum
+	case u.Zero == 64:
+		return sum + " / 2"
+	}
+	return sum
 }
 
 // tileRows returns the numbers of rows that have a function of their own.

@@ -77,6 +77,10 @@ func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
 	bs := dt.Block()
 	codes := make([]byte, 16*bs)
 	scales, bases := make([]byte, 32), make([]byte, 32)
+	if trellis := tensor.TrellisOf(dt); trellis != nil {
+		m.trellisBlock(r, dt, trellis, panel, b)
+		return
+	}
 	for row := range 16 {
 		scale, base := uint16(0x2000+r.UintN(0x400)), uint16(0xa000+r.UintN(0x1000))
 		binary.LittleEndian.PutUint16(scales[2*row:], scale)
@@ -105,6 +109,41 @@ func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
 	}
 }
 
+// trellisBlock is block for a trellis-coded type.
+func (m *matrix) trellisBlock(r *rand.Rand, dt tensor.DType, t *tensor.Trellis, panel, b int) {
+	codes, scales := make([]byte, 16*32), make([]byte, 32)
+	size := 2
+	if t.ByteScale {
+		scales, size = scales[:16], 1
+	}
+	for row := range 16 {
+		code := codes[32*row:][:32]
+		for c := range code {
+			code[c] = byte(r.IntN(1 << t.Bits))
+		}
+		var scale float64
+		if t.ByteScale { // exponent 15 is 2⁻⁸
+			x := 7<<3 + r.UintN(4<<3)
+			scales[row] = byte(x)
+			scale = math.Ldexp(1+float64(x&7)/8, int(x>>3)-15-8)
+		} else {
+			x := uint16(0x2000 + r.UintN(0x400))
+			binary.LittleEndian.PutUint16(scales[size*row:], x)
+			scale = float64(tensor.F16ToF32(x))
+		}
+		before := func(c, n int) byte { // the code n places before that of column c
+			place := (c%4*8 + c/4 + 32 - n) % 32
+			return code[place%8*4+place/8]
+		}
+		for c := range min(32, m.k-32*b) {
+			at := (panel*16+row)*m.k + 32*b + c
+			m.value[at] = scale * float64(t.Levels[2*(code[c]^before(c, 2)&1)+before(c, 1)&1])
+			m.size[at] = math.Abs(m.value[at])
+		}
+	}
+	m.packed = append(append(m.packed, packCodes(dt, codes)...), scales...)
+}
+
 // packCodes is the reference of the code layouts: codes are [16][Block], the
 // result is vectors of 64 bytes, byte 4r+i of which belongs to row r.
 func packCodes(dt tensor.DType, codes []byte) []byte {
@@ -125,18 +164,18 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 				for j := range bs / 4 {
 					put(j, lane, c(j))
 				}
-			case tensor.Q4B32, tensor.Q4B64:
+			case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32:
 				for j := range bs / 8 {
 					put(j, lane, c(2*j)|c(2*j+1)<<4)
 				}
-			case tensor.Q6B64:
-				for t := range 4 {
+			case tensor.Q6B64, tensor.Q6TB32:
+				for t := range bs / 16 {
 					x := c(4*t + 3)
 					put(3*t, lane, c(4*t)|x>>4<<6)
 					put(3*t+1, lane, c(4*t+1)|x>>2<<6)
 					put(3*t+2, lane, c(4*t+2)|x<<6)
 				}
-			case tensor.Q5B64, tensor.Q5B32:
+			case tensor.Q5B64, tensor.Q5B32, tensor.Q5TB32:
 				for t := range bs / 32 {
 					x, y, z := c(8*t+5), c(8*t+6), c(8*t+7)
 					put(5*t, lane, c(8*t)|x<<5)
@@ -150,12 +189,12 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 				for j := range 7 {
 					put(j, lane, c(2*j)*11+c(2*j+1)|last>>j<<7)
 				}
-			case tensor.Q3B32:
+			case tensor.Q3B32, tensor.Q3TB32:
 				x, y := c(6), c(7)
 				put(0, lane, c(0)|c(1)<<3|x<<6)
 				put(1, lane, c(2)|c(3)<<3|x>>2<<6|y>>2<<7)
 				put(2, lane, c(4)|c(5)<<3|y<<6)
-			case tensor.Q2B32:
+			case tensor.Q2B32, tensor.Q2TB32:
 				for j := range 2 {
 					put(j, lane, c(4*j)|c(4*j+1)<<2|c(4*j+2)<<4|c(4*j+3)<<6)
 				}

@@ -48,11 +48,13 @@ func gemmFiles(t *testing.T, quant string) (files map[string]string) {
 		constant("block", f+"::BLOCK")
 		constant("codes", f+"::CODES")
 		constant("stride", f+"::STRIDE")
+		constant("scale", f+"::SCALE")
 		fmt.Fprintf(&text, "typedef ifl_fragment_block<%s> fragment;\ntypedef ifl_unpack_block<%[1]s> unpack;\n", f)
 	} else {
 		constant("block", 0)
 		constant("codes", 0)
 		constant("stride", 1)
+		constant("scale", 2)
 		fmt.Fprintf(&text, "typedef ifl_fragment_float<ifl_pair_%s> fragment;\ntypedef ifl_unpack_float<ifl_element_%[1]s> unpack;\n", quant)
 	}
 	convert := "emu::f2h"

@@ -24,7 +24,8 @@ func TestErrorOrder(t *testing.T) {
 	defer set.Close()
 	last := 0.0
 	for _, dt := range []tensor.DType{
-		tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B32, tensor.Q5B64, tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32,
+		tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6TB32, tensor.Q6B64, tensor.Q5TB32, tensor.Q5B32, tensor.Q5B64, tensor.Q4TB32, tensor.Q4B32, tensor.Q4B64,
+		tensor.Q3HB64, tensor.Q3TB32, tensor.Q3B32, tensor.Q2TB32, tensor.Q2B32,
 	} {
 		loss := relativeError(t, set, dt)
 		t.Logf("%-9s %5.2f bits  %7.3f %%", dt, 8*float64(dt.BlockBytes())/float64(dt.Block()), 100*loss)

@@ -17,8 +17,8 @@ import (
 //
 //	[vectors × 64 B codes][16 × f16 scale][16 × f16 base]
 //
-// q8_b32t2 has no bases; its codes are u8 = q + 128. The codes decode to B/4
-// vectors of 64 bytes; vector j holds in its dword r the codes of row r for
+// q8_b32t2 has no bases; its codes are u8 = q + 128. Trellis-coded types have none either;
+// some have scales of one byte. The codes decode to B/4 vectors of 64 bytes; vector j holds in its dword r the codes of row r for
 // k = 4j…4j+3, which is one operand of vpdpbusd with lane = row. Types of 8
 // bits store these vectors as they are, the others fold them (see the table).
 
@@ -43,6 +43,11 @@ var folds = map[tensor.DType]fold{
 	tensor.Q3HB64:  {7, foldQ3H},
 	tensor.Q3B32:   {3, foldQ3},
 	tensor.Q2B32:   {2, foldQ2},
+	tensor.Q6TB32:  {6, foldQ6},
+	tensor.Q5TB32:  {5, foldQ5},
+	tensor.Q4TB32:  {4, foldNibbles},
+	tensor.Q3TB32:  {3, foldQ3},
+	tensor.Q2TB32:  {2, foldQ2},
 }
 
 // bits shifts right and masks every byte with `mask`.
@@ -108,7 +113,7 @@ func foldQ2(w, o *[16]uint32) {
 // stored bytes (whole blocks), which must stay valid for 16 further calls.
 // len(dst) must be PanelBytes(dt, n, k).
 func PackPanels(dst []byte, dt tensor.DType, n, k int, rows func(r int) []byte) {
-	if !packed.CanPanel(dt) || int64(len(dst)) != packed.PanelBytes(dt, n, k) {
+	if !dt.IsWeight() || int64(len(dst)) != packed.PanelBytes(dt, n, k) {
 		panic(fmt.Sprintf("bug: panels of %s [%d, %d] in %d bytes", dt, n, k, len(dst)))
 	}
 	stride := packed.PanelStride(dt, k)
@@ -149,9 +154,10 @@ func packPanel(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byt
 
 func packTiles(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byte) {
 	b, size, tile, f := dt.Block(), dt.BlockBytes(), packed.TileBytes(dt), folds[dt]
-	zero := uint8(0) // padding code, with a scale of 0
-	if !tensor.HasBase(dt) {
-		zero = 128
+	t := tensor.TrellisOf(dt)
+	padding := uint8(0) // code of columns beyond k, whose activations are 0, and of rows of zeros
+	if dt == tensor.Q8B32T2 {
+		padding = 128
 	}
 	var buf [64]uint8
 	codes := buf[:b]
@@ -165,9 +171,12 @@ func packTiles(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byt
 			if row != nil {
 				scale, base = tensor.BlockCodes(dt, row[kb*size:(kb+1)*size], codes)
 				valid = min(b, k-kb*b)
+				if t != nil {
+					valid = b // a code also determines the values after it
+				}
 			}
 			for i := valid; i < b; i++ {
-				codes[i] = zero
+				codes[i] = padding
 			}
 			for j := range b / 4 {
 				w[j] = binary.LittleEndian.Uint32(codes[4*j:])
@@ -175,6 +184,10 @@ func packTiles(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byt
 			f.row(&w, &o)
 			for z := range f.vectors {
 				binary.LittleEndian.PutUint32(out[64*z+4*r:], o[z])
+			}
+			if dt.ByteScale() {
+				meta[r] = byte(scale >> 7)
+				continue
 			}
 			binary.LittleEndian.PutUint16(meta[2*r:], scale)
 			if tensor.HasBase(dt) {

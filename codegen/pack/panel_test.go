@@ -35,17 +35,17 @@ func join(parts ...[]bit) []bit {
 // the sources of every bit of code vector j (for q3h: of pair vector j).
 func codeBits(dt tensor.DType, j int) []bit {
 	switch dt {
-	case tensor.Q4B32, tensor.Q4B64:
+	case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32:
 		return run(0, j/2, 4*(j%2), 4)
-	case tensor.Q2B32:
+	case tensor.Q2B32, tensor.Q2TB32:
 		return run(0, j/4, 2*(j%4), 2)
-	case tensor.Q6B64:
+	case tensor.Q6B64, tensor.Q6TB32:
 		t := 3 * (j / 4)
 		if j%4 < 3 {
 			return run(0, t+j%4, 0, 6)
 		}
 		return join(run(4, t, 6, 2), run(2, t+1, 6, 2), run(0, t+2, 6, 2))
-	case tensor.Q5B64, tensor.Q5B32:
+	case tensor.Q5B64, tensor.Q5B32, tensor.Q5TB32:
 		t := 5 * (j / 8)
 		switch j % 8 {
 		case 5:
@@ -56,7 +56,7 @@ func codeBits(dt tensor.DType, j int) []bit {
 			return join(run(0, t+4, 5, 3), run(3, t+1, 5, 1), run(4, t+3, 5, 1))
 		}
 		return run(0, t+j%8, 0, 5)
-	case tensor.Q3B32:
+	case tensor.Q3B32, tensor.Q3TB32:
 		switch j {
 		case 6:
 			return join(run(0, 0, 6, 2), run(2, 1, 6, 1))
@@ -99,7 +99,7 @@ func panelCode(tile []byte, dt tensor.DType, r, k int) int {
 }
 
 var panelTypes = []tensor.DType{tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64, tensor.Q5B32,
-	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32}
+	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32, tensor.Q6TB32, tensor.Q5TB32, tensor.Q4TB32, tensor.Q3TB32, tensor.Q2TB32}
 
 // Packed and decoded again, every weight is bit for bit what the row said;
 // padding contributes nothing.
@@ -144,23 +144,37 @@ func checkPanels(t *testing.T, dt tensor.DType, dst []byte, rows [][]byte, k int
 		for i := range kb * b {
 			p := dst[(r/16*kb+i/b)*tile:][:tile]
 			meta := p[64*folds[dt].vectors:]
-			scale, base, zero := f16(meta[2*(r%16):]), float32(0), 0
-			if tensor.HasBase(dt) {
-				base = f16(meta[32+2*(r%16):])
-			} else {
-				zero = 128
+			var scale, base float32
+			zero, code := 0, panelCode(p, dt, r%16, i%b)
+			value := code
+			if trellis := tensor.TrellisOf(dt); trellis != nil {
+				before := func(n int) int { // the low bit of the code n places before
+					place := (i%4*8 + i%b/4 + 32 - n) % 32
+					return panelCode(p, dt, r%16, place%8*4+place/8) & 1
+				}
+				value = int(trellis.Levels[2*(code^before(2))+before(1)])
 			}
-			code := panelCode(p, dt, r%16, i%b)
-			got := base + scale*float32(code-zero)
+			switch {
+			case dt.ByteScale():
+				scale = f16([]byte{meta[r%16] << 7, meta[r%16] >> 1}) / 256
+			case tensor.HasBase(dt):
+				scale, base = f16(meta[2*(r%16):]), f16(meta[32+2*(r%16):])
+			case dt == tensor.Q8B32T2:
+				zero, value = 128, code-128
+				fallthrough
+			default:
+				scale = f16(meta[2*(r%16):])
+			}
+			got := base + scale*float32(value)
 			if r >= len(rows) {
 				if got != 0 || code != zero {
 					t.Fatalf("%s: padding row %d has code %d, value %v", dt, r, code, got)
 				}
-			} else if i >= k {
+			} else if i >= k && tensor.TrellisOf(dt) == nil {
 				if code != zero {
 					t.Fatalf("%s: padding element %d of row %d has code %d", dt, i, r, code)
 				}
-			} else if got != want[i] {
+			} else if i < k && got != want[i] {
 				t.Fatalf("%s: row %d, k %d: %v, want %v", dt, r, i, got, want[i])
 			}
 		}
@@ -173,12 +187,15 @@ func TestFolds(t *testing.T) {
 	t.Parallel()
 	for dt := range dtype.Count {
 		f, ok := folds[dt]
-		if ok != (dt.IsBlock() && packed.CanPanel(dt)) {
+		if ok != (dt.IsBlock() && dt.IsWeight()) {
 			t.Errorf("%s: a fold: %v", dt, ok)
 			continue
 		}
 		meta := 2 * 2 * packed.PanelRows
-		if !tensor.HasBase(dt) {
+		switch {
+		case dt.ByteScale():
+			meta /= 4
+		case !tensor.HasBase(dt):
 			meta /= 2
 		}
 		if ok && 64*f.vectors+meta != packed.TileBytes(dt) {

@@ -40,15 +40,29 @@ var affine = [dtype.Count]*affineLayout{
 // affineHead is the size in bytes of base and scale before the codes.
 const affineHead = 4
 
-// MaxCode returns the largest code of a block type for computation: values are
-// base + scale·code with codes 0…MaxCode. For q8_b32t2, which has signed codes, it is
-// 255, and 128 is the code of zero. For other types it is 0.
+// MaxCode returns the largest code that kernels compute with: values are base +
+// scale·code with codes 0…MaxCode, or scale·(code − Zero) for types without a base. For
+// types that are not block types for computation it is 0.
 func MaxCode(d DType) int {
-	if d == Q8B32T2 {
+	switch {
+	case d == Q8B32T2:
 		return 255
+	case affine[d] != nil:
+		return affine[d].maxCode
+	case trellis[d] != nil:
+		return 2*int(trellis[d].Zero) - 1
 	}
-	if l := affine[d]; l != nil {
-		return l.maxCode
+	return 0
+}
+
+// Zero returns the code of zero that kernels compute with, for block types without a
+// base; 0 for those with one.
+func Zero(d DType) uint8 {
+	switch {
+	case d == Q8B32T2:
+		return 128
+	case trellis[d] != nil:
+		return trellis[d].Zero
 	}
 	return 0
 }
@@ -57,9 +71,12 @@ func MaxCode(d DType) int {
 func HasBase(d DType) bool { return affine[d] != nil }
 
 // BlockCodes unpacks one block into codes (len(codes) = Block()) and the f16 bits of
-// scale and base. The codes of q8_b32t2 are returned plus 128, with base 0. It panics
-// for types without such codes.
+// scale and base. The codes of q8_b32t2 are returned plus 128, with base 0; see
+// Trellis for the types that it describes. It panics for types without such codes.
 func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
+	if l := trellis[d]; l != nil {
+		return l.blockCodes(block, codes), 0
+	}
 	if d == Q8B32T2 {
 		for i, c := range block[2 : 2+len(codes)] {
 			codes[i] = c ^ 0x80
@@ -91,10 +108,22 @@ func (l *affineLayout) putBlock(block []byte, scale, base uint16, codes []uint8)
 		}
 		codes = codes[:len(codes)/2]
 	}
-	data := block[affineHead:]
-	for _, p := range l.planes {
+	packPlanes(l.planes, block[affineHead:], codes)
+}
+
+func packPlanes(planes []plane, data []byte, codes []uint8) {
+	for _, p := range planes {
 		n := len(codes) * int(p.bits) / 8
 		p.pack(data[:n], codes)
+		data = data[n:]
+	}
+}
+
+func unpackPlanes(planes []plane, data []byte, codes []uint8) {
+	clear(codes)
+	for _, p := range planes {
+		n := len(codes) * int(p.bits) / 8
+		p.unpack(data[:n], codes)
 		data = data[n:]
 	}
 }
@@ -104,12 +133,7 @@ func (l *affineLayout) unpack(data []byte, codes []uint8) {
 	if l.paired {
 		stored = codes[:len(codes)/2]
 	}
-	clear(stored)
-	for _, p := range l.planes {
-		n := len(stored) * int(p.bits) / 8
-		p.unpack(data[:n], stored)
-		data = data[n:]
-	}
+	unpackPlanes(l.planes, data, stored)
 	if l.paired {
 		for i := len(stored) - 1; i >= 0; i-- {
 			// Values above 120 are never written, but a damaged file may contain them.

@@ -32,6 +32,11 @@ const (
 	Q3HB64  = dtype.Q3HB64
 	Q3B32   = dtype.Q3B32
 	Q2B32   = dtype.Q2B32
+	Q6TB32  = dtype.Q6TB32
+	Q5TB32  = dtype.Q5TB32
+	Q4TB32  = dtype.Q4TB32
+	Q3TB32  = dtype.Q3TB32
+	Q2TB32  = dtype.Q2TB32
 
 	GQ4_0  = dtype.GQ4_0
 	GQ4_1  = dtype.GQ4_1

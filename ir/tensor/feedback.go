@@ -15,6 +15,7 @@ type Feedback struct {
 	cols, square int
 	follow       [][]float32 // for each square: row c is the change of the later columns for an error of 1 in column c
 	weight       []float32   // weight of each column's squared error after compensation by later columns
+	blocks       []blockFactor
 }
 
 // damping is the fraction of the mean diagonal that is added to the diagonal, so that
@@ -51,6 +52,9 @@ func NewFeedback(moments []float32, square, cols int) (*Feedback, error) {
 			return nil, err
 		}
 		f.follow = append(f.follow, follow)
+		for c := 0; c < n; c += trellisBlock {
+			f.blocks = append(f.blocks, factorBlock(follow, f.weight[p*square+c:], n, c))
+		}
 	}
 	return f, nil
 }
@@ -98,19 +102,20 @@ func factor(h []float64, n int, weight []float32) ([]float32, error) {
 	return out, nil
 }
 
-// subtract subtracts factor·b from a, which has the same length.
+// subtract subtracts factor·b from a, which has the same length. The conversions here and
+// in dot prevent fused multiply-adds, so that all CPUs return the same bits.
 func subtract[T float32 | float64](a []T, factor T, b []T) {
 	a = a[:len(b)]
 	i := 0
 	for ; i+4 <= len(b); i += 4 {
 		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		x[0] -= factor * y[0]
-		x[1] -= factor * y[1]
-		x[2] -= factor * y[2]
-		x[3] -= factor * y[3]
+		x[0] -= T(factor * y[0])
+		x[1] -= T(factor * y[1])
+		x[2] -= T(factor * y[2])
+		x[3] -= T(factor * y[3])
 	}
 	for ; i < len(b); i++ {
-		a[i] -= factor * b[i]
+		a[i] -= T(factor * b[i])
 	}
 }
 
@@ -119,13 +124,13 @@ func dot(a, b []float64) float64 {
 	i := 0
 	for ; i+4 <= len(a); i += 4 {
 		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
+		s0 += float64(x[0] * y[0])
+		s1 += float64(x[1] * y[1])
+		s2 += float64(x[2] * y[2])
+		s3 += float64(x[3] * y[3])
 	}
 	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
+		s0 += float64(a[i] * b[i])
 	}
 	return s0 + s1 + s2 + s3
 }
@@ -148,7 +153,12 @@ func EncodeFeedback(dst []byte, dt DType, row []float32, f *Feedback) error {
 		w := row[p*f.square:][:n]
 		for c := 0; c < n; c += block {
 			out := dst[(p*f.square+c)/block*size:][:size]
-			blockEncoders[dt](out, dt, w[c:c+block], rounding{importance: f.weight[p*f.square+c:][:block]})
+			how := rounding{importance: f.weight[p*f.square+c:][:block]}
+			if TrellisOf(dt) != nil {
+				f.trellisBlock(out, dt, w, p, c, how)
+				continue
+			}
+			blockEncoders[dt](out, dt, w[c:c+block], how)
 			f.block(out, dt, w, c, follow)
 		}
 	}

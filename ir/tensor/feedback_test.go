@@ -56,7 +56,7 @@ func TestFeedback(t *testing.T) {
 	for c := range cols {
 		importance[c] = moments[c/square*square*square+c%square*(square+1)]
 	}
-	for _, dt := range []DType{Q8B32T2, Q8B32, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32} {
+	for _, dt := range []DType{Q8B32T2, Q8B32, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32, Q6TB32, Q5TB32, Q4TB32, Q3TB32, Q2TB32} {
 		var plain, fed float64
 		for range 8 {
 			w := make([]float32, cols)
@@ -111,7 +111,7 @@ func TestFeedbackIndependent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dt := range []DType{Q8B32T2, Q6B64, Q3HB64, Q2B32} {
+	for _, dt := range []DType{Q8B32T2, Q6B64, Q3HB64, Q2B32, Q5TB32, Q3TB32} {
 		want, got := make([]byte, dt.RowBytes(cols)), make([]byte, dt.RowBytes(cols))
 		if err := Encode(want, dt, w); err != nil {
 			t.Fatal(err)

@@ -63,6 +63,14 @@ IFL_INLINE ifl_lanes ifl_lanes_load_f16(const uint16_t *p) {
 #endif
 }
 
+/* Scales of one byte: bits 7 to 14 of an f16 number, times 2⁻⁸. */
+IFL_INLINE ifl_lanes ifl_lanes_load_byte_scale(const uint8_t *p) {
+  uint8_t b __attribute__((vector_size(IFL_LANES)));
+  memcpy(&b, p, sizeof b);
+  const ifl_lanes_h h = __builtin_convertvector(b, ifl_lanes_h) << 7;
+  return ifl_lanes_load_f16((const uint16_t *)(const void *)&h) * 0x1p-8f;
+}
+
 IFL_INLINE ifl_lanes ifl_lanes_load_bf16(const uint16_t *p) {
   ifl_lanes_h h;
   memcpy(&h, p, sizeof h);

@@ -52,8 +52,14 @@ int main(int argc, char **argv) {
     w[i] = block > 0 ? (uint8_t)(uniform() * 128 + 128) : 0;
   for (int64_t i = 0; i < panel_count * bytes / 2; i++) { // scales and bases of blocks, or all numbers
     const int64_t in = 2 * i % bytes;
-    if (block == 0 || in % stride >= codes)
-      ((uint16_t *)w.data())[i] = to16(uniform());
+    if (block > 0 && in % stride < codes)
+      continue;
+    uint8_t *at = w.data() + 2 * i;
+    if (scale == 1)
+      for (int byte = 0; byte < 2; byte++)
+        at[byte] = (uint8_t)(to16(fabsf(uniform()) * 256) >> 7);
+    else
+      *(uint16_t *)at = to16(uniform());
   }
   for (int64_t t = 0; t < row_count; t++)
     for (int64_t k = 0; k < k_columns; k++)

@@ -10,7 +10,7 @@ import "fmt"
 type Type uint8
 
 // The types. The first group is plain. The second consists of the block types that
-// kernels compute with (those of Inferflow, report Table 3). The third is only read
+// kernels compute with: those of Inferflow (report Table 3) and trellis-coded ones. The third is only read
 // from GGUF files. The last is the result of quantize_act.
 const (
 	Invalid Type = iota
@@ -36,6 +36,11 @@ const (
 	Q3HB64  // 11 levels, two weights in 7 bits
 	Q3B32   // 16 B / 32; rule B
 	Q2B32   // 12 B / 32; rule B
+	Q6TB32  // 26 B / 32: f16 scale; this and the next are trellis-coded
+	Q5TB32  // 22 B / 32: f16 scale
+	Q4TB32  // 17 B / 32: scale of a byte
+	Q3TB32  // 13 B / 32: scale of a byte
+	Q2TB32  // 9 B / 32: scale of a byte
 
 	GQ4_0  // 18 B / 32
 	GQ4_1  // 20 B / 32
@@ -73,6 +78,7 @@ var layouts = [Count]layout{
 	Q8B32: {"q8_b32", 32, 36}, Q8B64: {"q8_b64", 64, 68}, Q8B32T2: {"q8_b32t2", 32, 34},
 	Q6B64: {"q6_b64", 64, 52}, Q5B64: {"q5_b64", 64, 44}, Q5B32: {"q5_b32", 32, 24}, Q4B32: {"q4_b32", 32, 20}, Q4B64: {"q4_b64", 64, 36},
 	Q3HB64: {"q3h_b64", 64, 32}, Q3B32: {"q3_b32", 32, 16}, Q2B32: {"q2_b32", 32, 12},
+	Q6TB32: {"q6t_b32", 32, 26}, Q5TB32: {"q5t_b32", 32, 22}, Q4TB32: {"q4t_b32", 32, 17}, Q3TB32: {"q3t_b32", 32, 13}, Q2TB32: {"q2t_b32", 32, 9},
 	GQ4_0: {"q4_0", 32, 18}, GQ4_1: {"q4_1", 32, 20}, GQ5_0: {"q5_0", 32, 22}, GQ5_1: {"q5_1", 32, 24}, GQ8_0: {"q8_0", 32, 34},
 	GQ2K: {"q2_k", 256, 84}, GQ3K: {"q3_k", 256, 110}, GQ4K: {"q4_k", 256, 144}, GQ5K: {"q5_k", 256, 176}, GQ6K: {"q6_k", 256, 210},
 	GIQ4NL: {"iq4_nl", 32, 18}, GIQ4XS: {"iq4_xs", 256, 136}, GMXFP4: {"mxfp4", 32, 17}, GNVFP4: {"nvfp4", 64, 36}, GTQ1: {"tq1_0", 256, 54}, GTQ2: {"tq2_0", 256, 66},
@@ -105,6 +111,14 @@ func (d Type) IsFloat() bool { return d == F32 || d == F16 || d == BF16 || d == 
 // IsActivation reports whether the type is a result of quantize_act.
 func (d Type) IsActivation() bool { return d == A8B32 || d == A8B64 }
 
+// IsWeight reports whether kernels compute with weights of the type: float types of up to
+// 32 bits and the block types for computation.
+func (d Type) IsWeight() bool { return d == F32 || d == F16 || d == BF16 || Q8B32 <= d && d <= Q2TB32 }
+
+// ByteScale reports whether the blocks of the type store their scale in a byte: bits 7 to
+// 14 of the f16 number 2⁸·scale, which are 5 bits of exponent and 3 of mantissa.
+func (d Type) ByteScale() bool { return d == Q4TB32 || d == Q3TB32 || d == Q2TB32 }
+
 // A Size is a short name for the best weight type of about that many bits per weight.
 type Size struct {
 	Name string
@@ -113,7 +127,7 @@ type Size struct {
 
 // Sizes lists the short names, largest first. A better type of the same size replaces
 // the one listed here; docs/quantization.md has measurements.
-var Sizes = []Size{{"q8", Q8B32T2}, {"q6", Q6B64}, {"q5", Q5B64}, {"q4", Q4B64}, {"q3", Q3HB64}, {"q2", Q2B32}}
+var Sizes = []Size{{"q8", Q8B32T2}, {"q6", Q6TB32}, {"q5", Q5TB32}, {"q4", Q4TB32}, {"q3", Q3TB32}, {"q2", Q2TB32}}
 
 // Bits returns the number of bits per element, block scales included.
 func (d Type) Bits() float64 { return 8 * float64(d.BlockBytes()) / float64(d.Block()) }

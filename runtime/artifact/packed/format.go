@@ -84,7 +84,7 @@ func (it *Item) check() error {
 	switch {
 	case it.Layout != LayoutPanel16 && it.Layout != LayoutRow:
 		return fmt.Errorf("unknown layout %q; expected panel16 or row", it.Layout)
-	case it.Layout == LayoutPanel16 && !CanPanel(it.DType):
+	case it.Layout == LayoutPanel16 && !it.DType.IsWeight():
 		return fmt.Errorf("layout panel16 does not support %s", it.DType)
 	}
 	return nil

@@ -5,12 +5,6 @@ import "github.com/iflowc/iflowc/runtime/artifact/dtype"
 // PanelRows is the number of rows of a panel.
 const PanelRows = 16
 
-// CanPanel reports whether the layout panel16 supports the type: float types and the
-// block types that kernels compute with.
-func CanPanel(dt dtype.Type) bool {
-	return dt == dtype.F32 || dt == dtype.F16 || dt == dtype.BF16 || dt >= dtype.Q8B32 && dt <= dtype.Q2B32
-}
-
 // TileBytes returns the size of a tile of panel16: 16 rows of one block along K, or of
 // one element for plain types. Packing reorders the bits of blocks but keeps their
 // number.

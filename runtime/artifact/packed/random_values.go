@@ -32,6 +32,9 @@ var maxCodes = [dtype.Count]int{
 	dtype.Q4B32: 15, dtype.Q4B64: 15, dtype.Q3HB64: 10, dtype.Q3B32: 7, dtype.Q2B32: 3,
 }
 
+// levelMeans are the root mean squares of the levels of trellis-coded types.
+var levelMeans = [dtype.Count]float64{dtype.Q6TB32: 44, dtype.Q5TB32: 22, dtype.Q4TB32: 30, dtype.Q3TB32: 32, dtype.Q2TB32: 37}
+
 // valuesOf returns the random values of an item, or an error for types that hold no
 // weights.
 func valuesOf(it *Item) (*values, error) {
@@ -45,7 +48,7 @@ func valuesOf(it *Item) (*values, error) {
 		v.keep, v.set = floats(16, 5, deviation, gain)
 	case dt == dtype.BF16:
 		v.keep, v.set = floats(16, 8, deviation, gain)
-	case dt == dtype.Q8B32T2 || dt < dtype.Count && maxCodes[dt] > 0:
+	case dt == dtype.Q8B32T2 || dt < dtype.Count && maxCodes[dt]+int(levelMeans[dt]) > 0:
 		v.scales = scalesOf(dt, deviation)
 	default:
 		return nil, fmt.Errorf("%s%v: there are no random weights of type %s", it.Name, it.Index, dt)
@@ -79,8 +82,15 @@ func scalesOf(dt dtype.Type, deviation float64) (out [scaleCount]scalePair) {
 	if c := maxCodes[dt]; c > 0 {
 		codes = float64(c)
 	}
+	mean := codes / (2 * math.Sqrt(3)) // root mean square of the codes around the middle
+	if levelMeans[dt] > 0 {
+		mean = levelMeans[dt]
+	}
 	for i := range out {
-		s := 2 * math.Sqrt(3) * deviation / codes * (0.75 + 0.5*float64(i)/scaleCount)
+		s := deviation / mean * (0.75 + 0.5*float64(i)/scaleCount)
+		if dt.ByteScale() {
+			s *= 256 // see ByteScale
+		}
 		out[i] = scalePair{half(s), half(-s * codes / 2)}
 	}
 	return out
@@ -140,21 +150,31 @@ func mask(b []byte, keep, set uint64) {
 func (v *values) tile(b []byte, rows int) {
 	const pairs = 2 * PanelRows
 	dt := v.it.DType
-	meta := b[len(b)-2*pairs:]
+	size := pairs
+	switch {
+	case maxCodes[dt] > 0:
+		size = 2 * pairs
+	case dt.ByteScale():
+		size = PanelRows
+	}
+	codes, meta := b[:len(b)-size], b[len(b)-size:]
 	if dt == dtype.Q8B32T2 {
-		meta = b[len(b)-pairs:]
-		mask(b[:len(b)-pairs], 0xfefefefefefefefe, 0x0101010101010101) // odd: -127, -125, …, 127
+		mask(codes, 0xfefefefefefefefe, 0x0101010101010101) // odd: -127, -125, …, 127
 	}
 	if dt == dtype.Q3HB64 {
-		pairsBelow121(b[:len(b)-len(meta)])
+		pairsBelow121(codes)
 	}
 	for r := range PanelRows {
-		s := v.scales[meta[2*r]%scaleCount]
+		s := v.scales[meta[r*size/PanelRows]%scaleCount]
 		if r >= rows {
 			s = scalePair{}
 		}
+		if size == PanelRows {
+			meta[r] = byte(s.scale >> 7)
+			continue
+		}
 		binary.LittleEndian.PutUint16(meta[2*r:], s.scale)
-		if len(meta) > pairs {
+		if size > pairs {
 			binary.LittleEndian.PutUint16(meta[pairs+2*r:], s.base)
 		}
 	}
@@ -185,6 +205,14 @@ func (v *values) block(b []byte) {
 		for i := range b[2:] {
 			b[2+i] |= 1
 		}
+		return
+	}
+	switch {
+	case dt.ByteScale():
+		b[0] = byte(s.scale >> 7)
+		return
+	case levelMeans[dt] > 0:
+		binary.LittleEndian.PutUint16(b, s.scale)
 		return
 	}
 	binary.LittleEndian.PutUint16(b, s.base)

@@ -67,6 +67,40 @@ IFL_DEVICE ifl_codes ifl_pair_second(ifl_codes v) {
   return v;
 }
 
+/* Every byte rotated to the next one of its four. */
+IFL_DEVICE ifl_codes ifl_turn(ifl_codes v) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    v.x[i] = v.x[i] << 8 | v.x[i] >> 24;
+  return v;
+}
+/* Of four bytes, those of a where the byte of signs has bit 7, and those of b elsewhere. */
+IFL_DEVICE uint32_t ifl_choose(uint32_t signs, uint32_t a, uint32_t b) {
+  const uint32_t mask = ifl_signs(signs);
+  return (a & mask) | (b & ~mask);
+}
+/* Of four bytes, the low 7 bits of those with bit 7, and 0 for the others. */
+IFL_DEVICE uint32_t ifl_beyond(uint32_t v) { return v & 0x7f7f7f7fu & ifl_signs(v); }
+
+/* A scale as stored: an f16 number, or for F::SCALE = 1 bits 7 to 14 of one, times 2⁻⁸. */
+template <class F> IFL_DEVICE float ifl_scale_of(uint32_t bits) {
+  return F::SCALE == 1 ? ifl_half_bits((uint16_t)((bits & 0xff) << 7)) * 0x1p-8f : ifl_half_bits((uint16_t)(bits & 0xffff));
+}
+/* Of row r of a tile-block. */
+template <class F> IFL_DEVICE float ifl_scale_at(const uint8_t *tile, int r) {
+  const uint8_t *scales = tile + F::CODES;
+  return ifl_scale_of<F>(F::SCALE == 1 ? scales[r] : reinterpret_cast<const uint16_t *>(scales)[r]);
+}
+/* Of four rows. */
+template <class F> IFL_DEVICE void ifl_unpack_scales(typename F::scales v, float (&f)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if constexpr (F::SCALE == 1)
+      f[i] = ifl_scale_of<F>(v >> (8 * i));
+    else
+      f[i] = ifl_scale_of<F>((i < 2 ? v.x : v.y) >> (16 * (i & 1)));
+}
+
 /* Dequantizes one row of a quantized matrix; thread k writes element k. F is a format (ifl_format_*). */
 template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const uint8_t *w, int k, int row, float *out) {
   const int blocks = (k + F::BLOCK - 1) / F::BLOCK, r = row % 16;
@@ -74,8 +108,7 @@ template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const ui
   for (int u = g.lane; u < blocks * F::UNITS; u += g.lanes) {
     const int b = u / F::UNITS, i = u % F::UNITS;
     const uint8_t *tile = w + (int64_t)b * F::STRIDE;
-    const uint16_t *scales = reinterpret_cast<const uint16_t *>(tile + F::CODES);
-    const float scale = ifl_half_bits(scales[r]), base = F::SIGNED ? 0.0f : ifl_half_bits(scales[16 + r]);
+    const float scale = ifl_scale_at<F>(tile, r), base = F::SIGNED ? 0.0f : ifl_scale_at<F>(tile, 16 + r);
     F::decode(tile + 64 * F::VECTORS * i + r / 4 * 16, [&](int j, ifl_codes c) {
       const uint32_t four = r % 4 == 0 ? c.x[0] : r % 4 == 1 ? c.x[1] : r % 4 == 2 ? c.x[2] : c.x[3];
       for (int e = 0; e < 4; e++) {

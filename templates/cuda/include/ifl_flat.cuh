@@ -37,7 +37,7 @@ template <class F, int O, int NB> struct ifl_flat_block : ifl_block_panel<F, O> 
     next += F::STRIDE, left--;
   }
   /* The distance from the thread's codes to its scales. */
-  static __device__ __forceinline__ int scales_at() { return F::CODES + 4 * group() - codes_at(); }
+  static __device__ __forceinline__ int scales_at() { return F::CODES + (F::SCALE == 1 ? group() / 2 * 4 : 4 * group()) - codes_at(); }
   static __device__ __forceinline__ int codes_at() { return 8 * group() + (threadIdx.x & 3) / OWNERS * 64 * LOADS; }
   static __device__ __forceinline__ int group() { return (threadIdx.x & 31) >> 2; }
 
@@ -74,7 +74,8 @@ template <class F, int O, int NB> struct ifl_flat_block : ifl_block_panel<F, O> 
       const int slot = b % RING;
       uint2 v[SHARE];
       decode(slot, v);
-      const float s[2] = {ifl_half_bits(scale[slot] & 0xffff), ifl_half_bits(scale[slot] >> 16)};
+      const uint32_t pair = F::SCALE == 1 ? scale[slot] >> 16 * (group() & 1) : scale[slot]; /* a word has the bytes of four rows */
+      const float s[2] = {ifl_scale_of<F>(pair), ifl_scale_of<F>(pair >> 8 * F::SCALE)};
       const float o[2] = {F::SIGNED ? 0.0f : ifl_half_bits(base[slot] & 0xffff), F::SIGNED ? 0.0f : ifl_half_bits(base[slot] >> 16)};
       load(slot);
 #pragma unroll

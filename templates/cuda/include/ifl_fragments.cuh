@@ -45,8 +45,14 @@ template <class F> struct ifl_fragment_block : ifl_block_panel<F> {
     const int lane = threadIdx.x & 31, g = lane >> 2, unit = n / QUADS * 4 + (lane & 3);
     const uint8_t *tile = piece + unit / F::UNITS * F::STRIDE;
     if (n % 4 == 0 || n % SAME == 0) {
-      const uint32_t s = *reinterpret_cast<const uint32_t *>(tile + F::CODES + 4 * g);
-      scale[0] = ifl_twice(s), scale[1] = ifl_twice(s >> 16);
+      if constexpr (F::SCALE == 1) {
+        const uint32_t s = *reinterpret_cast<const uint16_t *>(tile + F::CODES + 2 * g);
+        const __half2 weight = ifl_half2(0x1c001c00u); /* 2⁻⁸ */
+        scale[0] = __hmul2(ifl_twice((s & 0xff) << 7), weight), scale[1] = __hmul2(ifl_twice((s >> 8) << 7), weight);
+      } else {
+        const uint32_t s = *reinterpret_cast<const uint32_t *>(tile + F::CODES + 4 * g);
+        scale[0] = ifl_twice(s), scale[1] = ifl_twice(s >> 16);
+      }
       if (!F::SIGNED) {
         const uint32_t o = *reinterpret_cast<const uint32_t *>(tile + F::CODES + 32 + 4 * g);
         base[0] = ifl_twice(o), base[1] = ifl_twice(o >> 16);

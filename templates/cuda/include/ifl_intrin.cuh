@@ -9,6 +9,7 @@ template <class V> inline void ifl_load_stream_if(V &v, const void *p, bool want
     v = *(const V *)p;
 }
 inline void ifl_await_inputs() {}
+inline uint32_t ifl_signs(uint32_t v) { return __byte_perm(v, 0, 0xba98); }
 inline int ifl_dp4a_us(uint32_t a, int b, int c) {
   for (int i = 0; i < 4; i++)
     c += (int)(uint8_t)(a >> 8 * i) * (int)(int8_t)(b >> 8 * i);
@@ -175,6 +176,12 @@ __device__ __forceinline__ void ifl_await_inputs() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
 #endif
+}
+/* 255 for every byte with bit 7, 0 for the others. */
+__device__ __forceinline__ uint32_t ifl_signs(uint32_t v) {
+  uint32_t d;
+  asm("prmt.b32 %0, %1, 0, 0xba98;" : "=r"(d) : "r"(v));
+  return d;
 }
 /* c + the sum over four bytes of a (unsigned) times b (signed). */
 __device__ __forceinline__ int ifl_dp4a_us(uint32_t a, int b, int c) {

@@ -61,6 +61,11 @@ constexpr int ifl_divisor(int n, int most) {
   return d;
 }
 
+/* The scales of a thread's four rows. tile is the address of the thread's 16 bytes of the first code vector. */
+template <class F> IFL_DEVICE const uint8_t *ifl_scales_of(const uint8_t *tile) {
+  return tile + F::CODES - (16 - 4 * F::SCALE) * (int)(threadIdx.x & 3);
+}
+
 /* The weights of a block type. Four threads read the 16 rows of a tile-block, so the eight fours of a warp read TILES
  * tile-blocks each in a step. */
 template <class F> struct ifl_stream {
@@ -70,7 +75,8 @@ template <class F> struct ifl_stream {
   static constexpr int UNITS = TILES * F::UNITS;                            /* of a step */
   static constexpr int RING = ifl_divisor(UNITS, 16 / F::VECTORS);          /* units in flight */
   uint4 code[RING * F::VECTORS];
-  uint2 scale[TILES], base[TILES];
+  typename F::scales scale[TILES];
+  uint2 base[TILES];
   const uint8_t *w; /* the thread's four rows */
   int total;        /* tile-blocks of the panel */
   int at, stride, steps;
@@ -84,7 +90,7 @@ template <class F> struct ifl_stream {
       ifl_load_stream_if(code[slot * F::VECTORS + v], tile + 64 * (u * F::VECTORS + v), wanted);
   }
   __device__ __forceinline__ void load_scales(int j, const uint8_t *tile, bool wanted) {
-    const uint8_t *p = tile + F::CODES - 8 * (threadIdx.x & 3); /* 8 bytes per thread, not 16 */
+    const uint8_t *p = ifl_scales_of<F>(tile);
     ifl_load_stream_if(scale[j], p, wanted);
     if (!F::SIGNED)
       ifl_load_stream_if(base[j], p + 32, wanted);
@@ -142,11 +148,11 @@ template <class F> struct ifl_direct {
   template <class C, class S> __device__ __forceinline__ void run(C codes, S scales) {
 #pragma unroll 1
     for (; at < total; at += stride) {
-      const uint8_t *tile = w + (uint32_t)at * F::STRIDE, *p = tile + F::CODES - 8 * (threadIdx.x & 3);
+      const uint8_t *tile = w + (uint32_t)at * F::STRIDE, *p = ifl_scales_of<F>(tile);
 #pragma unroll 1
       for (int u = 0; u < F::UNITS; u++)
         codes(at, u, tile + 64 * F::VECTORS * u);
-      scales(at, true, *reinterpret_cast<const uint2 *>(p), F::SIGNED ? uint2() : *reinterpret_cast<const uint2 *>(p + 32));
+      scales(at, true, *reinterpret_cast<const typename F::scales *>(p), F::SIGNED ? uint2() : *reinterpret_cast<const uint2 *>(p + 32));
     }
   }
 };
@@ -165,7 +171,7 @@ template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel,
         four = r % 4 == 0 ? c.x[0] : r % 4 == 1 ? c.x[1] : r % 4 == 2 ? c.x[2] : c.x[3];
     });
     const int acc = F::SIGNED ? __dp4a((int)(four ^ 0x80808080u), (int)e[o].codes, 0) : ifl_dp4a_us(four, (int)e[o].codes, 0);
-    sum = fmaf((float)acc * ifl_half_bits(reinterpret_cast<const uint16_t *>(tile + F::CODES)[r]), e[o].scale, sum);
+    sum = fmaf((float)acc * ifl_scale_at<F>(tile, r), e[o].scale, sum);
   }
   return sum;
 }
@@ -200,9 +206,9 @@ template <class F, int NT, int O> struct ifl_panel_block : ifl_block_panel<F, O>
             }
           });
         },
-        [&](int b, bool inside, uint2 scales, uint2 bases) {
+        [&](int b, bool inside, typename F::scales scales, uint2 bases) {
           float scale[4], base[4];
-          ifl_unpack_halves(scales, scale);
+          ifl_unpack_scales<F>(scales, scale);
           if (!F::SIGNED)
             ifl_unpack_halves(bases, base);
 #pragma unroll
@@ -244,9 +250,9 @@ template <class F, int NT> struct ifl_panel_exact : ifl_block_panel<F> {
               }
           });
         },
-        [&](int, bool inside, uint2 scales, uint2 bases) {
+        [&](int, bool inside, typename F::scales scales, uint2 bases) {
           float scale[4], base[4] = {};
-          ifl_unpack_halves(scales, scale);
+          ifl_unpack_scales<F>(scales, scale);
           if (!F::SIGNED)
             ifl_unpack_halves(bases, base);
 #pragma unroll

@@ -70,10 +70,10 @@ template <class F> struct ifl_unpack_block : ifl_block_panel<F> {
         continue;
       }
       const uint8_t *tile = w + (uint32_t)(b * F::STRIDE);
-      const uint2 s = *reinterpret_cast<const uint2 *>(tile + F::CODES + 8 * q);
+      const typename F::scales s = *reinterpret_cast<const typename F::scales *>(tile + F::CODES + 4 * F::SCALE * q);
       const uint2 o = F::SIGNED ? make_uint2(0, 0) : *reinterpret_cast<const uint2 *>(tile + F::CODES + 32 + 8 * q);
       float scale[4], base[4];
-      ifl_unpack_halves(s, scale), ifl_unpack_halves(o, base);
+      ifl_unpack_scales<F>(s, scale), ifl_unpack_halves(o, base);
       F::decode(tile + (uint32_t)(64 * F::VECTORS * i + 16 * q), [&](int j, ifl_codes c) {
 #pragma unroll
         for (int r = 0; r < 4; r++) {
