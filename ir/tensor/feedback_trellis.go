@@ -87,15 +87,7 @@ func (s *trellisSearch) compensate(f *blockFactor) {
 	var now, next [4]survivor
 	now[start].exists = true
 	for i := range trellisBlock {
-		for state := range next {
-			next[state].exists = false
-		}
-		for state := range uint32(4) {
-			from := &now[state]
-			if from.exists {
-				s.extend(from, &next, f, scale, state, i)
-			}
-		}
+		s.extend(&now, &next, f, scale, i)
 		now, next = next, now
 	}
 	best := &now[start]
@@ -104,26 +96,56 @@ func (s *trellisSearch) compensate(f *blockFactor) {
 	}
 }
 
-// extend continues a sequence of i codes by both low bits.
-func (s *trellisSearch) extend(from *survivor, next *[4]survivor, f *blockFactor, scale float32, state uint32, i int) {
-	target := s.x[i]
-	for j, b := range f.before[i][:i] {
-		target += float32(b * from.d[j])
+// targets returns the value to encode at place i after each sequence of i codes. The four
+// sums are independent, so that the CPU adds them side by side.
+func (f *blockFactor) targets(now *[4]survivor, x float32, i int) (t [4]float32) {
+	t0, t1, t2, t3 := x, x, x, x
+	d0, d1, d2, d3 := &now[0].d, &now[1].d, &now[2].d, &now[3].d
+	for j, b := range f.before[i][:i&(trellisBlock-1)] {
+		t0 += float32(b * d0[j])
+		t1 += float32(b * d1[j])
+		t2 += float32(b * d2[j])
+		t3 += float32(b * d3[j])
 	}
-	x := within(float32(target / scale))
-	bucket := uint8(int(x + 128))
-	b, a := state&1, state>>1
-	for u := range uint32(2) {
-		q := s.l.near[2*(u^a)+b][bucket].of(x)
-		value := scale * float32(s.l.Levels[q])
-		miss := float64(target) - float64(value)
-		err := from.err + float64(miss*miss*float64(f.weight[i]))
-		to := &next[u|b<<1]
-		if to.exists && to.err <= err {
+	return [4]float32{t0, t1, t2, t3}
+}
+
+// extend continues each sequence of i codes by both low bits, and keeps the better of the
+// two that end in the same state.
+func (s *trellisSearch) extend(now, next *[4]survivor, f *blockFactor, scale float32, i int) {
+	var best [4]struct {
+		err    float64
+		d      float32
+		from   uint32
+		q      uint8
+		exists bool
+	}
+	targets := f.targets(now, s.x[i], i)
+	for state := range uint32(4) {
+		if !now[state].exists {
 			continue
 		}
-		*to = *from
-		to.err, to.d[i], to.q[i], to.low = err, s.x[i]-value, q, from.low|u<<i
+		x := within(float32(targets[state] / scale))
+		bucket := uint8(int(x + 128))
+		b, a := state&1, state>>1
+		for u := range uint32(2) {
+			q := s.l.near[2*(u^a)+b][bucket].of(x)
+			value := scale * float32(s.l.Levels[q])
+			miss := float64(targets[state]) - float64(value)
+			err := now[state].err + float64(miss*miss*float64(f.weight[i]))
+			if to := &best[u|b<<1]; !to.exists || err < to.err {
+				to.err, to.d, to.from, to.q, to.exists = err, s.x[i]-value, state, q, true
+			}
+		}
+	}
+	for state := range next {
+		to, c := &next[state], &best[state]
+		if !c.exists {
+			to.exists = false
+			continue
+		}
+		*to = now[c.from]
+		to.err, to.d[i], to.q[i], to.low = c.err, c.d, c.q, to.low|uint32(state&1)<<i
 	}
 }
 
@@ -131,7 +153,7 @@ func (s *trellisSearch) extend(from *survivor, next *[4]survivor, f *blockFactor
 func (s *trellisSearch) errorAfter(f *blockFactor, scale float32) (err float64) {
 	var d [trellisBlock]float32
 	for i, q := range s.q {
-		d[i] = s.x[i] - scale*float32(s.l.Levels[q])
+		d[i] = s.x[i] - float32(scale*float32(s.l.Levels[q]))
 		miss := d[i]
 		for j, b := range f.before[i][:i] {
 			miss += float32(b * d[j])
