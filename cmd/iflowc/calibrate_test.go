@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -60,6 +62,77 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
+// TestCalibrationBits: statistics are the same bytes for any number of threads, whose
+// parts are added, and on AVX2 and AVX-512. The last window is so short that every thread
+// packs its rows.
+func TestCalibrationBits(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	bin, dir := demo(t), t.TempDir()
+	file := filepath.Join(dir, "text")
+	if err := os.WriteFile(file, []byte(strings.Repeat("Three threads add what one would add. ", 30)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for _, how := range []string{"1 avx512", "3 avx512", "2 avx2"} {
+		threads, isa, _ := strings.Cut(how, " ")
+		out := filepath.Join(dir, how)
+		got := call(t, nil, bin, "calibrate", file, "-o", out, "--context", "90", "--threads", threads, "--isa", isa)
+		if got.code != 0 && strings.Contains(got.stderr, "this CPU lacks") {
+			t.Skip(got.stderr)
+		}
+		got.succeed(t)
+		data, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = data
+		}
+		if !bytes.Equal(data, first) {
+			t.Errorf("%s: other statistics than with one thread on AVX-512", how)
+		}
+	}
+}
+
+// TestCompileCalibrates: compile calibrates for coarse types unless told otherwise, and
+// says so.
+func TestCompileCalibrates(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	dir := t.TempDir()
+	weights := func(name string, said bool, args ...string) string {
+		t.Helper()
+		bin := filepath.Join(dir, name)
+		got := iflowc(t, append([]string{"compile", demoSpec, "--isa", "portable", "-o", bin}, args...)...)
+		got.succeed(t)
+		if notes := strings.Contains(got.stderr, "note: calibrated on iflowc's text"); notes != said {
+			t.Errorf("%s: says that it calibrates: %v; %q", name, notes, got.stderr)
+		}
+		data, err := os.ReadFile(bin + ".weights")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("Another text has other statistics. ", 99)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	auto := weights("auto", true, "--quant", "q3")
+	always := weights("always", false, "--quant", "q3", "--calibrate", "always")
+	none := weights("none", false, "--quant", "q3", "--calibrate", "none")
+	own := weights("own", false, "--quant", "q3", "--calibrate", text)
+	if auto != always || auto == none || auto == own || none == own {
+		t.Errorf("auto is always: %v; none: %v; a text: %v", auto == always, auto == none, auto == own)
+	}
+	weights("fine", false, "--quant", "q8")
+	got := iflowc(t, "compile", demoSpec, "--quant", "q4", "--calibrate", "sometimes", "-o", filepath.Join(dir, "x"))
+	if got.code != 2 || !strings.Contains(got.stderr, "expected none, auto, always or a text file") {
+		t.Errorf("--calibrate sometimes: exit %d, %q", got.code, got.stderr)
+	}
+}
+
 // TestCalibrateFeedback: the products of columns are those of the first layer's
 // inputs, row by row, and their diagonal is what the importance says.
 func TestCalibrateFeedback(t *testing.T) {
@@ -71,7 +144,7 @@ func TestCalibrateFeedback(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(t, nil, bin, "calibrate", file, "-o", out, "--context", "32", "--chunks", "4", "--threads", "2", "--feedback").succeed(t)
+	call(t, nil, bin, "calibrate", file, "-o", out, "--context", "32", "--chunks", "4", "--threads", "2").succeed(t)
 	var tokens struct{ IDs []int }
 	decode(t, call(t, nil, bin, "tokenize", text, "--no-special").succeed(t), &tokens)
 	rows := firstRows(t, tokens.IDs[:4*32])
@@ -80,13 +153,13 @@ func TestCalibrateFeedback(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	const name = "model.layers.0.self_attn.q_proj.weight.hessian"
+	const name = "model.layers.0.self_attn.q_proj.weight model.layers.0.self_attn.k_proj.weight model.layers.0.self_attn.v_proj.weight.hessian"
 	info, _ := set.Lookup(name)
 	sums, err := set.Float32(name)
-	if err != nil || len(info.Shape) != 3 {
+	if err != nil || len(info.Shape) != 4 {
 		t.Fatal(info.Shape, err)
 	}
-	n, width := len(rows[0]), info.Shape[1]
+	n, width := len(rows[0]), calibration.WidthOf(info.Shape[1])
 	for i := range n {
 		for j := i; j < min(n, (i/width+1)*width); j++ {
 			want, size := 0.0, 0.0
@@ -94,7 +167,7 @@ func TestCalibrateFeedback(t *testing.T) {
 				want += x[i] * x[j]
 				size += math.Abs(x[i] * x[j])
 			}
-			if got := float64(sums[i/width*width*width+i%width*width+j%width]); math.Abs(got-want) > 1e-4*size+1e-6 {
+			if got := float64(sums[i/width*calibration.SquareLen(width)+calibration.Place(width, i%width, j%width)]); math.Abs(got-want) > 1e-4*size+1e-6 {
 				t.Fatalf("columns %d and %d: products sum to %v, expected %v", i, j, got, want)
 			}
 		}

@@ -11,8 +11,6 @@ import (
 
 type compileCmd struct {
 	compileFlags
-	Calibrate string `help:"Text file to calibrate the quantization on, before compiling." type:"path" placeholder:"TEXT"`
-	Feedback  bool   `help:"With --calibrate: GPTQ error compensation; takes minutes and more memory."`
 	Out       string `short:"o" help:"Output file (default: the model's name)." type:"path" placeholder:"BIN"`
 	Emit      string `help:"Output: a binary, a shared library with a C header (lib), a Go package, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
 	NoWeights bool   `name:"no-weights" help:"Pack no weights: the binary accepts any file of its shapes, such as one from its subcommand weights."`
@@ -22,7 +20,7 @@ type compileCmd struct {
 // Run compiles a model.
 func (c *compileCmd) Run(ctx context.Context) error {
 	o := c.options()
-	o.Calibrate, o.Feedback, o.Out, o.Emit, o.NoWeights = c.Calibrate, c.Feedback, c.Out, c.Emit, c.NoWeights
+	o.Out, o.Emit, o.NoWeights = c.Out, c.Emit, c.NoWeights
 	bar := newProgress()
 	o.Progress = bar.build
 	r, err := compiler.Compile(ctx, c.Spec, o)

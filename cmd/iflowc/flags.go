@@ -22,7 +22,7 @@ type modelFlags struct {
 	Activations string `help:"Type of matmul inputs: f32, bf16 (for bf16 weights, on CPUs with AVX512-BF16), int8, or int8+N with N outlier groups per row (default for quantized weights: int8+N, N by the weight type)." placeholder:"TYPE"`
 	Devices     string `help:"Devices: 0&1 is tensor parallel, 0;1 pipeline parallel, auto chooses for this machine, auto:8xh100 for a known one." placeholder:"STR"`
 	Profile     string `help:"Measured device profile, from iflowc profile (default: a shipped one that matches this machine)." type:"path" placeholder:"FILE"`
-	Importance  string `help:"Importance matrix for quantization, from the binary's calibrate or from llama.cpp." type:"path" placeholder:"FILE"`
+	Importance  string `help:"Calibration file for quantization: of the binary's calibrate, or an importance matrix of llama.cpp." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`
 	Context     int    `help:"Maximum tokens of a sequence (default: the model's, at most 8192)." placeholder:"N"`
 	DraftHead   string `help:"Draft layer for speculative decoding: mtp, the checkpoint's layer for multi-token prediction, or the folder of an EAGLE-3 head (default: the spec's)." placeholder:"mtp|DIR"`
@@ -49,6 +49,7 @@ func notice(format string, args ...any) {
 
 type compileFlags struct {
 	modelFlags
+	Calibrate      string   `help:"Calibrate before rounding to fewer than 8 bits, by an importance matrix and GPTQ error compensation: auto (on iflowc's text, if that takes less than 3 minutes), always, none, or a text file." placeholder:"auto|always|none|TEXT" default:"auto"`
 	Target         string   `help:"Target: cpu, cuda (CPU and GPU code), or cuda-emu (emulated GPU, for tests)." enum:"cpu,cuda,cuda-emu" default:"cpu"`
 	Arch           string   `help:"GPU architectures: sm_80, sm_86, sm_89, sm_90a, sm_100 (default: all)." placeholder:"LIST"`
 	UnifiedSoftmax string   `help:"Unified-maximum softmax for decode steps on GPUs: auto (if calibration allows it), on or off." enum:"auto,on,off" default:"auto"`
@@ -63,7 +64,7 @@ type compileFlags struct {
 // options returns the compiler's options for these flags.
 func (f *compileFlags) options() compiler.Options {
 	o := f.modelFlags.options()
-	o.Target, o.Arch, o.UnifiedSoftmax, o.ISA, o.CC = f.Target, f.Arch, f.UnifiedSoftmax, f.ISA, f.CC
+	o.Calibrate, o.Target, o.Arch, o.UnifiedSoftmax, o.ISA, o.CC = f.Calibrate, f.Target, f.Arch, f.UnifiedSoftmax, f.ISA, f.CC
 	o.Skip, o.KeepSources, o.EmbedWeights, o.Jobs = f.Skip, f.KeepSources, f.EmbedWeights, f.Jobs
 	return o
 }

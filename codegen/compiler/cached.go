@@ -11,20 +11,17 @@ import (
 // Cached compiles to a binary in the build cache, unless it exists, and returns
 // its path.
 func Cached(ctx context.Context, spec string, opt Options) (string, error) {
-	m, err := Open(spec, opt)
-	if err != nil {
-		return "", err
-	}
-	defer m.Close()
-	p, err := m.Generate(ctx)
-	if err != nil {
-		return "", err
-	}
 	cache, err := toolchain.Dir("")
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "run", toolchain.Key(p.whole.CPU.Step, p.Spec.ModelDir)[:16])
+	opt.Out = filepath.Join(cache, "run") // until the program is known
+	p, err := calibratedProgram(ctx, spec, opt)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	dir := filepath.Join(cache, "run", toolchain.Key(p.whole.CPU.Step, p.Spec.ModelDir, p.calibration.Digest())[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

@@ -3,80 +3,250 @@ package compiler
 import (
 	"cmp"
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// calibrated compiles the model in its stored types, runs that binary's calibrate
-// on opt.Calibrate, and returns options that name the importance matrix, which
-// stays in the cache. Without a text it returns opt unchanged.
-func calibrated(ctx context.Context, spec string, opt Options) (Options, error) {
-	text, feedback := opt.Calibrate, opt.Feedback
-	if text == "" {
-		return opt, nil
-	}
-	if opt.Importance != "" {
-		return opt, InputError{fmt.Errorf("--calibrate and --importance exclude each other")}
-	}
-	data, err := os.ReadFile(text)
+// Values of Options.Calibrate that are not the path of a text.
+const (
+	CalibrateNone   = "none"
+	CalibrateAuto   = "auto"
+	CalibrateAlways = "always"
+)
+
+// calibrationText is the text for auto and always; its README lists the sources.
+//
+//go:embed calibration/text.txt
+var calibrationText []byte
+
+// Windows and tokens of a window that calibration processes of a text. More of them
+// gain nothing that docs/benchmarks/quantization.md could measure.
+const (
+	calibrationWindows = 40
+	calibrationWindow  = 512
+)
+
+// calibratedProgram opens a model and generates its program, with the model calibrated
+// if the options say so. The caller closes the program's model.
+func calibratedProgram(ctx context.Context, spec string, opt Options) (*Program, error) {
+	opt.Notice = once(opt.Notice)
+	p, err := openProgram(ctx, spec, opt)
 	if err != nil {
-		return opt, InputError{err}
+		return nil, err
 	}
-	stored := opt
-	stored.Quant, stored.Target, stored.Emit, stored.EmbedWeights, stored.NoWeights, stored.KeepSources = "", "cpu", "", false, false, ""
-	m, err := Open(spec, stored)
+	path, err := p.calibrate(ctx, spec)
+	if err == nil && path == "" {
+		return p, nil
+	}
+	p.Close()
 	if err != nil {
-		return opt, err
+		return nil, err
 	}
-	defer m.Close()
-	if err := opt.checkOutputs(cmp.Or(opt.Out, defaultOut(m.Spec.Name, opt.Emit))); err != nil {
-		return opt, err // before calibration, which takes minutes
+	opt.Importance = path
+	return openProgram(ctx, spec, opt)
+}
+
+func openProgram(ctx context.Context, spec string, opt Options) (*Program, error) {
+	m, err := Open(spec, opt)
+	if err != nil {
+		return nil, err
 	}
 	p, err := m.Generate(ctx)
 	if err != nil {
-		return opt, err
+		m.Close()
+		return nil, err
 	}
-	p.ranks = nil // calibrate on one device
-	opt.Importance, err = p.importance(ctx, text, data, feedback)
-	return opt, err
+	return p, nil
 }
 
-// importance builds the program and runs its calibrate on a text, unless the cache
-// has the result. It returns the importance matrix's path.
-func (p *Program) importance(ctx context.Context, text string, data []byte, feedback bool) (string, error) {
+// once returns a function that passes each line to notice once.
+func once(notice func(string)) func(string) {
+	said := map[string]bool{}
+	return func(line string) {
+		if notice != nil && !said[line] {
+			said[line] = true
+			notice(line)
+		}
+	}
+}
+
+// calibrate returns the path of the calibration file that the options demand, which
+// stays in the cache; "" for none. It builds the model in its stored types and runs that
+// binary's calibrate.
+func (p *Program) calibrate(ctx context.Context, spec string) (string, error) {
+	mode := cmp.Or(p.opt.Calibrate, CalibrateNone)
+	auto := mode == CalibrateAuto
+	if mode == CalibrateNone || auto && (p.calibration != nil || p.opt.Emit == "sources" || p.opt.NoWeights) {
+		return "", nil
+	}
+	if p.opt.Importance != "" {
+		return "", InputError{fmt.Errorf("--calibrate and --importance exclude each other")}
+	}
+	text := calibrationText
+	if !auto && mode != CalibrateAlways {
+		var err error
+		if text, err = os.ReadFile(mode); err != nil {
+			return "", InputError{fmt.Errorf("--calibrate: %w; expected none, auto, always or a text file", err)}
+		}
+	}
+	coarse := p.coarseWeights()
+	if auto && coarse == 0 {
+		return "", nil
+	}
+	if reason := p.cannotCalibrate(); reason != "" {
+		if !auto {
+			return "", InputError{errors.New("--calibrate: " + reason)}
+		}
+		p.opt.notice("not calibrated: %s", reason)
+		return "", nil
+	}
+	if err := p.opt.checkOutputs(cmp.Or(p.opt.Out, defaultOut(p.Spec.Name, p.opt.Emit))); err != nil {
+		return "", err // before calibration, which takes minutes
+	}
+	stored, err := p.storedProgram(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	defer stored.Close()
+	if auto && !stored.cheap(coarse) {
+		return "", nil
+	}
+	path, err := stored.statistics(ctx, text)
+	if err == nil && auto {
+		p.opt.notice("calibrated on iflowc's text; --calibrate none omits this")
+	}
+	return path, err
+}
+
+// coarseWeights returns the number of weights that are rounded to fewer than 8 bits in
+// matrices for which calibration collects statistics.
+func (p *Program) coarseWeights() (n int64) {
+	for _, part := range p.parts() {
+		for i := range part.CPU.Pack {
+			it := &part.CPU.Pack[i]
+			if it.Layout == packed.LayoutPanel16 && it.DType.IsBlock() && it.DType.Bits() < 8 && p.rounds(it) {
+				n += int64(it.Rows) * int64(it.Cols)
+			}
+		}
+	}
+	return n
+}
+
+// rounds reports whether a weight's type does not hold the stored values exactly.
+func (p *Program) rounds(it *pack.Item) bool {
+	for _, name := range it.Sources() {
+		if t, ok := p.set.Lookup(name); ok && !tensor.Lossless(it.DType, t.DType) {
+			return true
+		}
+	}
+	return false
+}
+
+// cannotCalibrate returns why the model cannot be calibrated here, or "".
+func (p *Program) cannotCalibrate() string {
+	network, _, _ := strings.Cut(p.Net.Topology(), ".")
+	tok, _, err := p.tokenizer()
+	switch arch := os.Getenv("GOARCH"); {
+	case network != "decoder_only":
+		return "only decoders can be, " + p.Spec.Name + " is " + network
+	case err != nil || tok == nil:
+		return p.Spec.Name + " has no tokenizer to read a text with"
+	case arch != "" && arch != runtime.GOARCH:
+		return "a binary for " + arch + " does not run here; calibrate there, and pass --importance FILE"
+	}
+	return ""
+}
+
+// storedProgram returns the program of the model in its stored types for this CPU.
+func (p *Program) storedProgram(ctx context.Context, spec string) (*Program, error) {
+	isa, err := ISAHere("")
+	if err != nil {
+		return nil, err
+	}
+	return openProgram(ctx, spec, Options{ModelDir: p.opt.ModelDir, Context: p.opt.Context, ISA: isa.Name, CC: p.opt.CC, Jobs: p.opt.Jobs, Pulled: p.opt.Pulled,
+		Profile: p.opt.Profile, Notice: p.opt.Notice, Progress: p.opt.Progress, asStored: true})
+}
+
+// Costs of calibration in nanoseconds of one core, from SmolLM2-135M on a Zen 4 with
+// AVX-512: of a weight for each token, with statistics, and of rounding a weight with
+// GPTQ error compensation.
+const (
+	tokenCost = 0.035
+	roundCost = 400
+)
+
+// cheapTime is the estimate up to which compile calibrates by default.
+const cheapTime = 3 * time.Minute
+
+// cheap reports whether calibrating the stored model and rounding the given number of
+// weights is quick, and fits into memory. If not, it says how to do it.
+func (p *Program) cheap(coarse int64) bool {
+	var products int64
+	for _, w := range p.whole.CPU.Manifest.Weights {
+		if w.Layout == packed.LayoutPanel16 {
+			products += int64(w.Rows) * int64(w.Cols)
+		}
+	}
+	work := tokenCost*calibrationWindows*calibrationWindow*float64(products) + roundCost*float64(coarse)
+	took := time.Duration(work / float64(runtime.NumCPU()))
+	bytes, memory := p.need(p.whole).Bytes+4*p.whole.CPU.Hessians, int64(0)
+	for _, m := range memories("/sys/devices/system/node") {
+		memory += m
+	}
+	switch {
+	case took > cheapTime:
+		p.opt.notice("not calibrated, which would take about %d minutes here; --calibrate always does it, or --importance FILE", int(took.Minutes()+1))
+	case memory > 0 && bytes > memory*3/4:
+		p.opt.notice("not calibrated, which would need %d GB of memory; --calibrate always does it, or --importance FILE", bytes>>30+1)
+	default:
+		return true
+	}
+	return false
+}
+
+// statistics builds the program and runs its calibrate on a text, unless the cache has
+// the result. It returns the calibration file's path.
+func (p *Program) statistics(ctx context.Context, text []byte) (string, error) {
 	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return "", err
 	}
 	defer cache.Close()
-	dir := filepath.Join(cache.Dir, "calibrate", toolchain.Key(p.whole.CPU.Step, p.Spec.ModelDir, string(data))[:16])
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	print, err := checkpoint.Fingerprint(p.set.Files())
+	if err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, "importance")
-	if feedback {
-		out += "-feedback"
-	}
-	if _, err := os.Stat(out); err == nil {
-		cache.Use(out)
-		return out, nil
-	}
-	p.opt.Out = filepath.Join(dir, "model")
-	if _, err := p.Build(ctx); err != nil {
-		return "", err
-	}
-	args := []string{"calibrate", text, "-o", out}
-	if feedback {
-		args = append(args, "--feedback")
-	}
-	cmd := exec.CommandContext(ctx, p.opt.Out, args...)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("calibrating on %s: %w", text, err)
-	}
-	return out, nil
+	key := toolchain.Key("calibration 1", p.whole.CPU.Step, print, string(text), fmt.Sprint(calibrationWindows, calibrationWindow))
+	return cache.Make("calibration", key, ".importance", func(dir, out string) error {
+		file := filepath.Join(dir, "text")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return err
+		}
+		p.opt.Out = filepath.Join(dir, "model")
+		if _, err := p.Build(ctx); err != nil {
+			return err
+		}
+		p.opt.progress(Progress{Stage: "calibrating"})
+		cmd := exec.CommandContext(ctx, p.opt.Out, "calibrate", file, "-o", out,
+			"--chunks", strconv.Itoa(calibrationWindows), "--context", strconv.Itoa(min(calibrationWindow, p.Context)))
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("calibrating: %w", cmp.Or(ctx.Err(), err))
+		}
+		return nil
+	})
 }

@@ -39,8 +39,7 @@ type Options struct {
 	Skip           []string // passes to skip
 	Jobs           int      // concurrent C compilers; 0: one per CPU
 
-	Calibrate    string // text for calibration before quantizing
-	Feedback     bool   // with Calibrate: GPTQ error compensation
+	Calibrate    string // calibration before quantizing: CalibrateNone (or ""), CalibrateAuto, CalibrateAlways, or a text file
 	Out          string // output file or folder; "": named after the model
 	Emit         string // binary (or ""), lib, package, sources
 	EmbedWeights bool   // put the weights into the binary
@@ -50,11 +49,13 @@ type Options struct {
 	Pulled   func(repository string) (dir string, ok bool) // finds a pulled hub repository, for specs that name one; may be nil
 	Notice   func(line string)                             // reports automatic choices; may be nil
 	Progress func(Progress)                                // reports slow work, one call at a time; may be nil
+
+	asStored bool // the types of the files, on one device, whatever the spec says
 }
 
 // Progress reports how far a stage of a build is.
 type Progress struct {
-	Stage       string // "compiling", "packing weights", "linking the binary"
+	Stage       string // "compiling", "packing weights", "linking the binary", "calibrating"
 	Done, Total int64  // 0 of 0: unknown
 	Unit        string // the translation unit just compiled, or "bytes"
 }
@@ -71,19 +72,11 @@ func (e InputError) Unwrap() error { return e.Err }
 // InputError. After an error, or if ctx ends, there is no partial output.
 func Compile(ctx context.Context, spec string, opt Options) (*Result, error) {
 	start := time.Now()
-	opt, err := calibrated(ctx, spec, opt)
+	p, err := calibratedProgram(ctx, spec, opt)
 	if err != nil {
 		return nil, err
 	}
-	m, err := Open(spec, opt)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	p, err := m.Generate(ctx)
-	if err != nil {
-		return nil, err
-	}
+	defer p.Close()
 	r, err := p.Build(ctx)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/spec/checkpoint"
@@ -35,6 +36,9 @@ func Open(path string, opt Options) (*Model, error) {
 	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context, Draft: opt.DraftHead, Pulled: opt.Pulled})
 	if err != nil {
 		return nil, InputError{err}
+	}
+	if opt.asStored {
+		s.Quant, s.Types, s.Devices, s.Importance, s.Activations, s.DeltaTensorRatio = tensor.Invalid, nil, "", "", "", 0
 	}
 	if s.Pulled {
 		opt.notice("using %s, pulled to %s", s.Repository, s.ModelDir)

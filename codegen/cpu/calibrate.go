@@ -6,20 +6,21 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// calibration counts the sums that a model computes during calibration. Otherwise
+// calibrationSums counts the sums that a model computes during calibration. Otherwise
 // calibration costs one branch per row.
-type calibration struct {
+type calibrationSums struct {
 	sums     int64 // per thread: squares of columns, and histograms of rows by largest score
-	hessians int64 // elements of the Hessians, shared by all threads
-	row      int   // floats per row of their inputs
+	hessians int64 // floats of the Hessians, shared by all threads
+	row      int   // floats per token of a matmul's input
 }
 
-// calibrate emits code that adds the squares of a row by column. It returns the code
-// that updates the Hessian once all rows are packed; it skips steps with few rows.
-func (m *matmul) calibrate(row string) (hessians string) {
+// calibrate emits code that takes down row r of the matmul's input. It returns the code
+// that adds all rows to the statistics once they are packed.
+func (m *matmul) calibrate(row string) (add string) {
 	c, k := &m.e.calib, m.Weight.K
 	element, layers := "", 1 // index of the sums
 	if index, array, err := m.Weight.Index(m.Arg, m.region.Loop); err != nil || array && index.Constant() {
@@ -27,21 +28,17 @@ func (m *matmul) calibrate(row string) (hessians string) {
 	} else if array {
 		element, layers = ctext.Index(index), m.Weight.Layers.Len()
 	}
-	m.entry.Weight, m.entry.Calib = m.Weight.Name, c.sums
-	sums := offset(c.sums, element, m.Weight.Lo, int64(k+1))
-	c.sums += int64(layers) * int64(k+1)
-	if m.Slices > 1 { // the matmul has more rows than tokens
-		m.w.P("ifl_calib_squares(c, &p, tid, %s, %s, K);", sums, row)
-		return ""
-	}
-	m.w.P("ifl_calib_row(c, &p, tid, %s, t, %s, K);", sums, row)
 	width := hessianSquare(k)
 	parts := (k + width - 1) / width
+	m.entry.Weight, m.entry.Calib = m.Weight.Name, c.sums
 	m.entry.Hessians, m.entry.Square = c.hessians, width
-	at := offset(c.hessians, element, m.Weight.Lo, int64(parts*width*width))
-	c.hessians += int64(layers) * int64(parts*width*width)
-	c.row = max(c.row, parts*width)
-	return fmt.Sprintf("ifl_calib_products(c, &p, tid, %s, K, %d);", at, width)
+	size := int64(parts * calibration.SquareLen(width))
+	sums, hessian := offset(c.sums, element, m.Weight.Lo, int64(k+1)), offset(c.hessians, element, m.Weight.Lo, size)
+	c.sums += int64(layers) * int64(k+1)
+	c.hessians += int64(layers) * size
+	c.row = max(c.row, m.Slices*parts*width)
+	m.w.P("ifl_calib_row(c, &p, tid, %s, i * p.tile + m, %s, K, %d);", sums, row, parts*width)
+	return fmt.Sprintf("ifl_calib_rows(c, &p, tid, %s, K, %s, %d, %d);", sums, hessian, parts*width, width)
 }
 
 // offset returns the C expression of the offset of an element's sums; "" is the only element.

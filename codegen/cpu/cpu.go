@@ -31,6 +31,7 @@ type Model struct {
 	Manifest manifest.Manifest
 	Pack     []pack.Item // sources of the manifest's weights
 	Regions  int         // regions in the body of the longest loop
+	Hessians int64       // floats of the Hessians that calibration collects
 
 	// Traffic is the communication volume of each graph of one rank of a partitioned
 	// model; nil if the model is not partitioned.
@@ -56,7 +57,7 @@ func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
 		}
 	}
 	e.out.Step, err = e.step()
-	e.out.buffers = l.Buffers
+	e.out.buffers, e.out.Hessians = l.Buffers, e.calib.hessians
 	return &e.out, err
 }
 
@@ -76,7 +77,7 @@ type emitter struct {
 	need    needs
 	headers []string             // headers that not every model needs
 	acts    map[tensor.DType]int // packing of activations → maximum width of a row
-	calib   calibration
+	calib   calibrationSums
 }
 
 // needs are the maxima over all regions that determine the size of the arena.

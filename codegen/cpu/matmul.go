@@ -118,7 +118,7 @@ func (m *matmul) pack() error {
 	}
 	m.e.uses(text)
 	source = ctext.Plus(source, slice)
-	hessians := m.calibrate(source)
+	statistics := m.calibrate(source)
 	if m.Outliers > 0 {
 		w.P("ifl_pack_%s_outliers(tile, %s, K, mt, m, %d);", actName(m.Act), source, m.Outliers)
 	} else {
@@ -131,8 +131,8 @@ func (m *matmul) pack() error {
 	}
 	w.P("}")
 	w.P("ifl_packed(c, &p);")
-	if hessians != "" {
-		w.P("%s", hessians)
+	if statistics != "" {
+		w.P("%s", statistics)
 	}
 	return nil
 }

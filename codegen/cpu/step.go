@@ -38,8 +38,8 @@ func (e *emitter) defines() (list []templates.Define) {
 	add(len(e.acts) > 0, "IFL_PACKED", 1)
 	add(n.sparse > 0, "IFL_SPARSE_K", n.sparse)
 	add(c.sums > 0, "IFL_CALIB_SUMS", ctext.Wide(c.sums))
-	add(c.hessians > 0, "IFL_CALIB_HESSIANS", ctext.Wide(c.hessians))
-	add(c.hessians > 0, "IFL_CALIB_ROW", c.row)
+	add(c.sums > 0, "IFL_CALIB_HESSIANS", ctext.Wide(c.hessians))
+	add(c.sums > 0, "IFL_CALIB_ROW", c.row)
 	if a := n.attention; a != nil {
 		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (e.layout.Context+layout.PageRows-1)/layout.PageRows))
 	}

@@ -48,14 +48,17 @@ func ReadCalibration(path string) (*Calibration, error) {
 	if err != nil {
 		return nil, err
 	}
-	shapes := map[string][]int{}
+	shapes, places := map[string][]int{}, map[string]string{}
 	for _, t := range set.Tensors() {
-		if strings.HasSuffix(t.Name, calibration.HessianSuffix) {
+		if names, ok := strings.CutSuffix(t.Name, calibration.HessianSuffix); ok {
 			shapes[t.Name] = t.Shape
+			for _, name := range strings.Fields(names) {
+				places[name] = t.Name
+			}
 		}
 	}
 	if len(shapes) > 0 {
-		c.hessians = &hessians{path: path, shapes: shapes}
+		c.hessians = &hessians{path: path, shapes: shapes, places: places}
 		c.hessians.digest, err = digestOf(path)
 	}
 	return c, err

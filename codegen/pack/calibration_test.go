@@ -104,12 +104,12 @@ func TestHessians(t *testing.T) {
 	t.Parallel()
 	const cols, width = 128, 64
 	src := Source{Set: wantSet(t)}
-	sums := make([]float32, cols/width*width*width)
+	sums := make([]float32, cols/width*calibration.SquareLen(width))
 	for i := range sums {
 		sums[i] = 0.3
-		if i%(width+1) == 0 {
-			sums[i] = 1
-		}
+	}
+	for i := range cols {
+		sums[i/width*calibration.SquareLen(width)+calibration.Place(width, i%width, i%width)] = 1
 	}
 	bytes := func(dt tensor.DType) []byte {
 		d, err := Eval(src, quantizeTo(dt, tensor.Source("want")), nil)
@@ -121,7 +121,7 @@ func TestHessians(t *testing.T) {
 	half := bytes(tensor.F16)
 	plain := calibration.File{Importance: map[string][]float32{"want": make([]float32, cols)}}
 	whole := plain
-	whole.Hessians = map[string]calibration.Hessian{"want": {Width: width, Sums: sums}}
+	whole.Hessians = []calibration.Hessian{{Matrices: []string{"other", "want"}, Width: width, Sums: sums}}
 	src.Calibration = calibrated(t, whole)
 	if len(src.Calibration.Importance) != 1 || src.Calibration.Digest() == calibrated(t, plain).Digest() {
 		t.Fatalf("%d matrices beside the Hessian, digest %q", len(src.Calibration.Importance), src.Calibration.Digest())

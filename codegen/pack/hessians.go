@@ -10,10 +10,11 @@ import (
 )
 
 // hessians reads the Hessians of a calibration file on demand, and caches the last few
-// factorizations, because consecutive matrices often read the same input.
+// factorizations, because consecutive matrices often have the same input.
 type hessians struct {
 	path   string
-	shapes map[string][]int // of the file's Hessians, by their names in it
+	shapes map[string][]int  // of the file's Hessians, by their names in it
+	places map[string]string // the name in the file of each matrix' Hessian
 	digest string
 
 	mu     sync.Mutex
@@ -21,7 +22,7 @@ type hessians struct {
 }
 
 type namedFeedback struct {
-	name     string
+	stored   string
 	feedback *tensor.Feedback
 }
 
@@ -31,18 +32,22 @@ const keptFeedbacks = 3
 // feedback returns the GPTQ error compensation from the Hessian of a stored matrix of
 // cols columns; nil if there is none.
 func (h *hessians) feedback(name string, cols int) (*tensor.Feedback, error) {
-	stored := name + calibration.HessianSuffix
-	shape := h.shapes[stored]
-	if len(shape) != 3 || shape[1] != shape[2] {
+	stored := h.places[name]
+	shape, ok := h.shapes[stored]
+	if !ok {
 		return nil, nil
 	}
-	if parts, width := shape[0], shape[1]; parts*width < cols || (parts-1)*width >= cols {
+	if len(shape) != 4 || shape[2] != calibration.Tile || shape[3] != calibration.Tile || calibration.WidthOf(shape[1]) == 0 {
+		return nil, fmt.Errorf("%s: tensor %q of shape %v: expected triangles of %d×%d tiles; calibrate again", h.path, stored, shape, calibration.Tile, calibration.Tile)
+	}
+	width := calibration.WidthOf(shape[1])
+	if parts := shape[0]; parts*width < cols || (parts-1)*width >= cols {
 		return nil, nil // the transform's columns are not the stored ones
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.recent {
-		if r.name == name {
+		if r.stored == stored {
 			return r.feedback, nil
 		}
 	}
@@ -50,14 +55,14 @@ func (h *hessians) feedback(name string, cols int) (*tensor.Feedback, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := tensor.NewFeedback(sums, shape[1], cols)
+	f, err := tensor.NewFeedback(sums, width, cols)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", h.path, stored, err)
 	}
 	if len(h.recent) == keptFeedbacks {
 		h.recent = h.recent[1:]
 	}
-	h.recent = append(h.recent, namedFeedback{name, f})
+	h.recent = append(h.recent, namedFeedback{stored, f})
 	return f, nil
 }
 

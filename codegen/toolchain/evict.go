@@ -15,8 +15,8 @@ import (
 // digits, as created by Make, and kinds with folders. Anything else, such as downloaded
 // models, is never removed.
 var (
-	fileKinds   = []string{"bin", "fatbin", "lib", "obj", "weights"}
-	folderKinds = []string{"calibrate", "run"}
+	fileKinds   = []string{"bin", "calibration", "fatbin", "lib", "obj", "weights"}
+	folderKinds = []string{"run"}
 )
 
 // Bounds of a cache unless $IFLOWC_CACHE_SIZE says otherwise: a tenth of the

@@ -3,6 +3,8 @@ package tensor
 import (
 	"fmt"
 	"math"
+
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 )
 
 // A Feedback compensates the rounding errors of earlier columns of a row in later
@@ -23,16 +25,15 @@ type Feedback struct {
 // step 3).
 const damping = 0.01
 
-// NewFeedback factors the Hessian of cols inputs. moments holds one square×square matrix
-// per range of square columns, row-major; only the upper triangle is read. square is a
-// multiple of the block size of every type. The last square may be used in part.
+// NewFeedback factors the Hessian of cols inputs: one square of square columns after the
+// other in the form of calibration.Hessian. The last square may be used in part.
 func NewFeedback(moments []float32, square, cols int) (*Feedback, error) {
-	if square <= 0 || square%64 != 0 || cols <= 0 {
-		return nil, fmt.Errorf("second moments in squares of %d for %d columns: expected whole blocks of 64", square, cols)
+	if square <= 0 || square%calibration.Tile != 0 || cols <= 0 {
+		return nil, fmt.Errorf("second moments in squares of %d for %d columns: expected whole blocks of %d", square, cols, calibration.Tile)
 	}
-	parts := (cols + square - 1) / square
-	if len(moments) != parts*square*square {
-		return nil, fmt.Errorf("second moments of %d columns in squares of %d are %d numbers, found %d", cols, square, parts*square*square, len(moments))
+	parts, size := (cols+square-1)/square, calibration.SquareLen(square)
+	if len(moments) != parts*size {
+		return nil, fmt.Errorf("second moments of %d columns in squares of %d are %d numbers, found %d", cols, square, parts*size, len(moments))
 	}
 	f := &Feedback{cols: cols, square: square, weight: make([]float32, cols)}
 	for p := range parts {
@@ -40,7 +41,7 @@ func NewFeedback(moments []float32, square, cols int) (*Feedback, error) {
 		h := make([]float64, n*n)
 		for i := range n {
 			for j := i; j < n; j++ {
-				x := float64(moments[p*square*square+i*square+j])
+				x := float64(moments[p*size+calibration.Place(square, i, j)])
 				if x-x != 0 {
 					return nil, fmt.Errorf("second moment of columns %d and %d is %v", p*square+i, p*square+j, x)
 				}
@@ -70,7 +71,7 @@ func factor(h []float64, n int, weight []float32) ([]float32, error) {
 		mean = 1 // no calibration data: all columns are equal
 	}
 	for i := range n {
-		h[i*n+i] += damping * mean
+		h[i*n+i] += float64(damping * mean)
 	}
 	for j := n - 1; j >= 0; j-- {
 		rj := h[j*n+j+1 : j*n+n]

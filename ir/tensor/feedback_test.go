@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 )
 
 // correlated draws inputs with most of their energy in a few directions and columns of
@@ -28,12 +30,12 @@ func correlated(r *rand.Rand, cols, square, rows int) (x [][]float32, moments []
 		v[3] *= 20
 		x = append(x, v)
 	}
-	parts := (cols + square - 1) / square
-	moments = make([]float32, parts*square*square)
+	parts, size := (cols+square-1)/square, calibration.SquareLen(square)
+	moments = make([]float32, parts*size)
 	for _, v := range x[:min(rows, 1000)] { // the rest is held out
 		for i := range cols {
 			for j := i; j < min(cols, (i/square+1)*square); j++ {
-				moments[i/square*square*square+i%square*square+j%square] += v[i] * v[j]
+				moments[i/square*size+calibration.Place(square, i%square, j%square)] += v[i] * v[j]
 			}
 		}
 	}
@@ -54,7 +56,7 @@ func TestFeedback(t *testing.T) {
 	}
 	importance := make([]float32, cols)
 	for c := range cols {
-		importance[c] = moments[c/square*square*square+c%square*(square+1)]
+		importance[c] = moments[c/square*calibration.SquareLen(square)+calibration.Place(square, c%square, c%square)]
 	}
 	for _, dt := range []DType{Q8B32T2, Q8B32, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32, Q6TB32, Q5TB32, Q4TB32, Q3TB32, Q2TB32} {
 		var plain, fed float64
@@ -102,9 +104,9 @@ func matmulError(t *testing.T, dt DType, stored []byte, w []float32, xs [][]floa
 func TestFeedbackIndependent(t *testing.T) {
 	t.Parallel()
 	const cols = 128
-	moments, w := make([]float32, cols*cols), make([]float32, cols)
+	moments, w := make([]float32, calibration.SquareLen(cols)), make([]float32, cols)
 	for c := range cols {
-		moments[c*cols+c] = 1
+		moments[calibration.Place(cols, c, c)] = 1
 		w[c] = float32(math.Sin(float64(c * c)))
 	}
 	f, err := NewFeedback(moments, cols, cols)

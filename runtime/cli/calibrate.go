@@ -22,7 +22,7 @@ type calibrateCmd struct {
 	Out         string `short:"o" type:"path" placeholder:"FILE" help:"Output file (default: this program's name with .importance)."`
 	Context     int    `default:"512" placeholder:"512" help:"Tokens per window."`
 	Chunks      int    `default:"128" placeholder:"128" help:"Maximum windows; 0 is the whole file."`
-	Feedback    bool   `help:"Also collect the Hessians for GPTQ error compensation; the file is several times the model's size."`
+	NoHessians  bool   `name:"no-hessians" help:"Omit the Hessians for GPTQ error compensation, which take about as much space as the model."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -57,7 +57,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if err := eng.StartCalibration(c.Feedback); err != nil {
+	if err := eng.StartCalibration(!c.NoHessians); err != nil {
 		return err
 	}
 	bar := newProgress(m.Stderr, "windows", len(list))
@@ -76,7 +76,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	out.Matrices = len(imp)
 	file := calibration.File{Importance: imp, Scores: scores(m.manifest, read.Squares),
 		Meta: map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}}
-	if c.Feedback {
+	if !c.NoHessians {
 		file.Hessians = hessians(m.manifest, read.Squares, read.Hessians)
 	}
 	if err := file.Write(out.File); err != nil {
@@ -113,10 +113,10 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	return list, nil
 }
 
-// eachCalibrated calls f for each stored matrix that a matmul's weight is made
-// of, in the order of the collected statistics. A matrix that two matmuls use
-// counts for the first. Matrices of graphs that did not run are omitted.
-func eachCalibrated(m *manifest.Manifest, sums []float64, f func(name string, s *manifest.Matmul, element int)) {
+// eachCalibrated calls f with the stored matrices that a matmul's weight is made of, in
+// the order of the collected statistics. A matrix that two matmuls use counts for the
+// first. Matrices of graphs that did not run are omitted.
+func eachCalibrated(m *manifest.Manifest, sums []float64, f func(names []string, s *manifest.Matmul, element int)) {
 	done := map[string]bool{}
 	for i := range m.Matmuls {
 		s, element := &m.Matmuls[i], 0
@@ -132,11 +132,15 @@ func eachCalibrated(m *manifest.Manifest, sums []float64, f func(name string, s 
 			if sums[rowsAt(s, at)] == 0 {
 				continue
 			}
+			var names []string
 			for _, name := range w.Sources {
 				if !done[name] {
 					done[name] = true
-					f(name, s, at)
+					names = append(names, name)
 				}
+			}
+			if len(names) > 0 {
+				f(names, s, at)
 			}
 		}
 	}
@@ -161,28 +165,26 @@ func rowsAt(s *manifest.Matmul, element int) int64 {
 // importance assigns the matmuls' mean squares to the stored matrices.
 func importance(m *manifest.Manifest, sums []float64) map[string][]float32 {
 	imp := map[string][]float32{}
-	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {
+	eachCalibrated(m, sums, func(names []string, s *manifest.Matmul, element int) {
 		end := rowsAt(s, element)
 		mean := make([]float32, s.K)
 		for i, x := range sums[end-int64(s.K) : end] {
 			mean[i] = float32(x / sums[end])
 		}
-		imp[name] = mean
+		for _, name := range names {
+			imp[name] = mean
+		}
 	})
 	return imp
 }
 
 // hessians assigns the matmuls' Hessians to the stored matrices.
-func hessians(m *manifest.Manifest, sums []float64, products []float32) map[string]calibration.Hessian {
-	out := map[string]calibration.Hessian{}
-	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {
-		if s.Square == 0 {
-			return
-		}
-		size := int64((s.K+s.Square-1)/s.Square) * int64(s.Square) * int64(s.Square)
+func hessians(m *manifest.Manifest, sums []float64, products []float32) (out []calibration.Hessian) {
+	eachCalibrated(m, sums, func(names []string, s *manifest.Matmul, element int) {
+		size := int64((s.K+s.Square-1)/s.Square) * int64(calibration.SquareLen(s.Square))
 		at := s.Hessians + int64(element)*size
 		if h := products[at : at+size]; slices.ContainsFunc(h, func(x float32) bool { return x > 0 }) {
-			out[name] = calibration.Hessian{Width: s.Square, Sums: h}
+			out = append(out, calibration.Hessian{Matrices: names, Width: s.Square, Sums: h})
 		}
 	})
 	return out

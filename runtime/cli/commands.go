@@ -25,7 +25,7 @@ type commands struct {
 	Tokenize     tokenizeCmd     `cmd:"" help:"Print a text's tokens, as JSON."`
 	Detokenize   detokenizeCmd   `cmd:"" help:"Print the text of tokens, as JSON."`
 	Perplexity   perplexityCmd   `cmd:"" help:"Measure the perplexity of a text file."`
-	Calibrate    calibrateCmd    `cmd:"" help:"Compute an importance matrix from a text, for iflowc compile --importance."`
+	Calibrate    calibrateCmd    `cmd:"" help:"Collect statistics of a text for quantization, for iflowc compile --importance."`
 	Bench        benchCmds       `cmd:"" help:"Measure the speed of the model or of a running server."`
 	Serve        serveCmd        `cmd:"" help:"Serve an OpenAI-compatible HTTP API."`
 	Tune         tuneCmd         `cmd:"" help:"Measure the fastest implementations on this machine; later starts use them."`

@@ -44,12 +44,12 @@ func (benchServeCmd) Help() string {
   bench serve --url http://host:8000 --name model --rate 4 --plot latency.svg`
 }
 
-// Help shows the two kinds of calibration.
+// Help shows calibration with and without Hessians.
 func (calibrateCmd) Help() string {
 	return `Examples:
 
   calibrate text.txt -o model.importance      for quantizing by iflowc compile
-  calibrate text.txt --feedback               with GPTQ error compensation`
+  calibrate text.txt --no-hessians            without GPTQ error compensation`
 }
 
 // Help shows a whole and a short measurement.

@@ -16,11 +16,12 @@ type progress struct {
 	what     string
 	total    int
 	terminal bool
+	start    time.Time
 	last     time.Time
 }
 
 func newProgress(w io.Writer, what string, total int) *progress {
-	return &progress{w: w, what: what, total: total, terminal: isTerminal(w), last: time.Now()}
+	return &progress{w: w, what: what, total: total, terminal: isTerminal(w), start: time.Now(), last: time.Now()}
 }
 
 // step reports that done of the total are complete.
@@ -33,13 +34,14 @@ func (p *progress) step(done int) {
 		return
 	}
 	p.last = time.Now()
+	left := time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done)).Round(time.Second)
 	if !p.terminal {
-		fmt.Fprintf(p.w, "%d of %d %s\n", done, p.total, p.what)
+		fmt.Fprintf(p.w, "%d of %d %s, %s left\n", done, p.total, p.what, left)
 		return
 	}
 	const width = 40
 	full := done * width / max(p.total, 1)
-	fmt.Fprintf(p.w, "\r%s%s %d/%d %s", strings.Repeat("█", full), strings.Repeat("░", width-full), done, p.total, p.what)
+	fmt.Fprintf(p.w, "\r%s%s %d/%d %s, %s left\x1b[K", strings.Repeat("█", full), strings.Repeat("░", width-full), done, p.total, p.what, left)
 }
 
 // end clears the bar.

@@ -220,33 +220,22 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
 
 #ifndef IFL_CALIB_SUMS
 #define IFL_CALIB_SUMS 0
-#define IFL_CALIB_NO_SUMS
-#endif
-#ifndef IFL_CALIB_HESSIANS
 #define IFL_CALIB_HESSIANS 0
 #define IFL_CALIB_ROW 0
-#define IFL_CALIB_NO_HESSIANS
+#define IFL_CALIB_NONE
 #endif
 
 int64_t ifl_calib_sums(void) { return IFL_CALIB_SUMS; }
 
-void ifl_calib_set_sums(ifl_ctx *c, double *sums) {
-#ifdef IFL_CALIB_NO_SUMS
-  (void)c, (void)sums;
-#else
-  c->calib = sums;
-#endif
-}
+int64_t ifl_calib_row_len(void) { return IFL_CALIB_ROW; }
 
 int64_t ifl_calib_hessians(void) { return IFL_CALIB_HESSIANS; }
 
-int64_t ifl_calib_row_len(void) { return IFL_CALIB_ROW; }
-
-void ifl_calib_set_hessians(ifl_ctx *c, float *hessians, float *rows) {
-#ifdef IFL_CALIB_NO_HESSIANS
-  (void)c, (void)hessians, (void)rows;
+void ifl_calib_start(ifl_ctx *c, double *sums, float *rows, float *hessians) {
+#ifdef IFL_CALIB_NONE
+  (void)c, (void)sums, (void)rows, (void)hessians;
 #else
-  c->hessians = hessians, c->calib_rows = rows;
+  c->calib = sums, c->calib_rows = rows, c->hessians = hessians;
 #endif
 }
 

@@ -39,45 +39,54 @@ static inline ifl_columns ifl_columns_of_thread(const ifl_ctx *c, int tid, int r
 }
 
 #ifdef IFL_CALIB_SUMS
-static __attribute__((noinline, unused)) void ifl_add_squares(double *sums, const float *x, int k) {
-  for (int i = 0; i < k; i++) sums[i] += (double)x[i] * (double)x[i];
-  sums[k]++;
+/* Calibration gives the same bits for any number of threads: each column's sum belongs to one thread, which adds the rows in
+ * their order. */
+
+/* Adds the squares of rows by column, for this thread's part of the k columns, and counts the rows in sums[k]. */
+static __attribute__((noinline, unused)) void ifl_add_squares(double *sums, const float *x, int rows, int pitch, int k, int tid, int threads) {
+  const int from = (int)((int64_t)k * tid / threads), to = (int)((int64_t)k * (tid + 1) / threads);
+  for (int t = 0; t < rows; t++, x += pitch)
+    for (int i = from; i < to; i++) sums[i] += (double)x[i] * (double)x[i];
+  if (tid == 0) sums[k] += rows;
 }
 
-/* Calibration: adds a row's squares to the column sums at `at` and increments the row count after them. Rows that every
- * thread packs are counted by one thread only. */
-static inline __attribute__((unused)) void ifl_calib_squares(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, const float *x, int k) {
-  if (c->calib && (!p->pack_private || tid == 0)) ifl_add_squares(c->calib + tid * IFL_CALIB_SUMS + at, x, k);
-}
-#endif
-
-#ifdef IFL_CALIB_HESSIANS
-/* The same, and copies row t for ifl_calib_products. */
-static inline __attribute__((unused)) void ifl_calib_row(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int t, const float *x, int k) {
-  ifl_calib_squares(c, p, tid, at, x, k);
-  if (c->hessians && !p->pack_private) memcpy(c->calib_rows + (int64_t)t * IFL_CALIB_ROW, x, (size_t)k * sizeof(float));
-}
-
-/* Adds the Hessian XᵀX of the rows for columns i ≤ j of each diagonal block of `width` columns, a multiple of 64. Each
- * thread computes some i. */
-static __attribute__((noinline, unused)) void ifl_add_products(float *to, const float *x, int rows, int k, int width, int tid, int threads) {
-  for (int c = 0; c < k; c += width, to += (int64_t)width * width, x += width)
-    for (int i = tid; i < width && c + i < k; i += threads)
-      for (int j = i & ~63; j < width && c + j < k; j += 64) {
-        float *at = to + (int64_t)i * width + j;
-        ifl_v16 s0 = ifl_load(at), s1 = ifl_load(at + 16), s2 = ifl_load(at + 32), s3 = ifl_load(at + 48);
-        const float *row = x;
-        for (int t = 0; t < rows; t++, row += IFL_CALIB_ROW) {
-          const ifl_v16 a = ifl_set1(row[i]);
-          s0 = ifl_fma(a, ifl_load(row + j), s0), s1 = ifl_fma(a, ifl_load(row + j + 16), s1);
-          s2 = ifl_fma(a, ifl_load(row + j + 32), s2), s3 = ifl_fma(a, ifl_load(row + j + 48), s3);
-        }
-        ifl_store(at, s0), ifl_store(at + 16, s1), ifl_store(at + 32, s2), ifl_store(at + 48, s3);
-      }
+/* Adds a row of a step of few rows, which every thread packs, to the sums at `at`; copies row r of another step for
+ * ifl_calib_rows, padded with zeros to `pitch` columns. */
+static inline __attribute__((unused)) void ifl_calib_row(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int r, const float *x, int k, int pitch) {
+  if (!c->calib) return;
+  if (p->pack_private) {
+    ifl_add_squares(c->calib + tid * IFL_CALIB_SUMS + at, x, 1, 0, k, tid, c->threads);
+    return;
+  }
+  float *to = c->calib_rows + (int64_t)r * pitch;
+  memcpy(to, x, (size_t)k * sizeof(float));
+  memset(to + k, 0, (size_t)(pitch - k) * sizeof(float));
 }
 
-/* Calibration: adds the Hessian of the packed rows to the blocks at `at`. Steps with few rows are skipped. */
-static inline __attribute__((unused)) void ifl_calib_products(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int k, int width) {
-  if (c->hessians && !p->pack_private) ifl_add_products(c->hessians + at, c->calib_rows, p->rows, k, width, tid, c->threads);
+/* Adds the Hessian XᵀX of the rows: for each diagonal block of `width` columns, the tiles of 64·64 on and above the diagonal,
+ * row by row. Each thread computes some rows of the tiles. 64 rows of x at a time, whose 64 columns fit into L1. */
+static __attribute__((noinline, unused)) void ifl_add_products(float *to, const float *x, int rows, int pitch, int width, int tid, int threads) {
+  for (int c = 0; c < pitch; c += width, x += width)
+    for (int a = 0; a < width; a += 64)
+      for (int b = a; b < width; b += 64, to += 64 * 64)
+        for (int first = 0; first < rows; first += 64)
+          for (int i = tid; i < 64; i += threads) {
+            float *at = to + i * 64;
+            ifl_v16 s0 = ifl_load(at), s1 = ifl_load(at + 16), s2 = ifl_load(at + 32), s3 = ifl_load(at + 48);
+            const float *row = x + (int64_t)first * pitch;
+            for (int t = first; t < rows && t < first + 64; t++, row += pitch) {
+              const ifl_v16 f = ifl_set1(row[a + i]);
+              s0 = ifl_fma(f, ifl_load(row + b), s0), s1 = ifl_fma(f, ifl_load(row + b + 16), s1);
+              s2 = ifl_fma(f, ifl_load(row + b + 32), s2), s3 = ifl_fma(f, ifl_load(row + b + 48), s3);
+            }
+            ifl_store(at, s0), ifl_store(at + 16, s1), ifl_store(at + 32, s2), ifl_store(at + 48, s3);
+          }
+}
+
+/* Calibration: adds the packed rows to the sums and the Hessian at these places. Hessians skip steps of few rows. */
+static inline __attribute__((unused)) void ifl_calib_rows(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t sums, int k, int64_t hessian, int pitch, int width) {
+  if (!c->calib || p->pack_private) return;
+  ifl_add_squares(c->calib + tid * IFL_CALIB_SUMS + sums, c->calib_rows, p->rows, pitch, k, tid, c->threads);
+  if (c->hessians) ifl_add_products(c->hessians + hessian, c->calib_rows, p->rows, pitch, width, tid, c->threads);
 }
 #endif

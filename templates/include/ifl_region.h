@@ -8,7 +8,7 @@
  *   IFL_PRODUCT_K     input columns of the widest matmul; IFL_GROUP: columns of the widest group of an output
  *   IFL_PACKED        some matmuls pack activations
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
- *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: elements of the Hessians; IFL_CALIB_ROW: floats per row
+ *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: floats of the Hessians; IFL_CALIB_ROW: floats per token
  *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
  *   IFL_CELLS         the model has fixed-size states; IFL_CELL_SCRATCH: floats of scratch of the ops on them
  *   IFL_EXPERTS       the model has mixtures of experts
@@ -70,11 +70,9 @@ struct ifl_ctx {
   float *sparse; /* activations after quantization, for sparse outliers */
 #endif
 #ifdef IFL_CALIB_SUMS
-  double *calib; /* [threads][IFL_CALIB_SUMS] sums of calibration; NULL: no calibration */
-#endif
-#ifdef IFL_CALIB_HESSIANS
-  float *hessians;      /* [IFL_CALIB_HESSIANS] Hessians of calibration; NULL: none */
-  float *calib_rows;    /* [tokens][IFL_CALIB_ROW] rows of the current region */
+  double *calib;     /* [threads][IFL_CALIB_SUMS] sums of calibration; NULL: no calibration */
+  float *calib_rows; /* [tokens][IFL_CALIB_ROW] rows of the current region */
+  float *hessians;   /* [IFL_CALIB_HESSIANS] Hessians of calibration; NULL: none */
 #endif
 #ifdef IFL_ATTENTION
   uint8_t *attention;

@@ -105,6 +105,10 @@ typedef struct ifl_mark {
 } ifl_mark;
 enum { IFL_WAIT = -1, IFL_DONE = -2 };
 void ifl_trace(ifl_ctx *ctx, ifl_mark *marks, int64_t capacity);
-/* Calibration: from now on every matmul adds the squares of its input rows to sums[threads][ifl_calib_sums()], by column. */
+/* Calibration: from now on every matmul adds the squares of its input rows to sums[threads][ifl_calib_sums()], by column, and
+ * products of columns to hessians[ifl_calib_hessians()], unless that is NULL. rows is memory for ifl_calib_row_len() floats
+ * per token or output row of a step. */
 int64_t ifl_calib_sums(void);
-void ifl_calib_set_sums(ifl_ctx *ctx, double *sums);
+int64_t ifl_calib_row_len(void);
+int64_t ifl_calib_hessians(void);
+void ifl_calib_start(ifl_ctx *ctx, double *sums, float *rows, float *hessians);

@@ -7,7 +7,7 @@
 #define IFL_GROUP 32
 #define IFL_PACKED 1
 #define IFL_CALIB_SUMS INT64_C(1225)
-#define IFL_CALIB_HESSIANS INT64_C(61440)
+#define IFL_CALIB_HESSIANS INT64_C(53248)
 #define IFL_CALIB_ROW 128
 #define IFL_ATTENTION 4, 16, 16, 16
 #define IFL_STATES 1
@@ -78,12 +78,12 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
       ifl_row_rmsnorm(own->row, ROW_X(t), W_ATTN_NORM(l), K, 9.99999975e-06f, 0.0f);
-      ifl_calib_row(c, &p, tid, l * INT64_C(65), t, own->row, K);
+      ifl_calib_row(c, &p, tid, l * INT64_C(65), i * p.tile + m, own->row, K, 64);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_products(c, &p, tid, l * INT64_C(4096), K, 64);
+  ifl_calib_rows(c, &p, tid, l * INT64_C(65), K, l * INT64_C(4096), 64, 64);
   const uint8_t *w = W_WQKV(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -150,12 +150,12 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_tile_rows(&p, i);
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
-      ifl_calib_row(c, &p, tid, 642 + l * INT64_C(65), t, ROW_A(t), K);
+      ifl_calib_row(c, &p, tid, 642 + l * INT64_C(65), i * p.tile + m, ROW_A(t), K, 64);
       ifl_pack_a8_b64(tile, ROW_A(t), K, mt, m);
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_products(c, &p, tid, 8192 + l * INT64_C(4096), K, 64);
+  ifl_calib_rows(c, &p, tid, 642 + l * INT64_C(65), K, 8192 + l * INT64_C(4096), 64, 64);
   const uint8_t *w = W_WO(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -186,12 +186,12 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
       ifl_row_rmsnorm(own->row, ROW_X1(t), W_FFN_NORM(l), K, 9.99999975e-06f, 0.0f);
-      ifl_calib_row(c, &p, tid, 772 + l * INT64_C(65), t, own->row, K);
+      ifl_calib_row(c, &p, tid, 772 + l * INT64_C(65), i * p.tile + m, own->row, K, 64);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_products(c, &p, tid, 16384 + l * INT64_C(4096), K, 64);
+  ifl_calib_rows(c, &p, tid, 772 + l * INT64_C(65), K, 16384 + l * INT64_C(4096), 64, 64);
   const uint8_t *w = W_W_GATE_UP(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -222,12 +222,12 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_tile_rows(&p, i);
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
-      ifl_calib_row(c, &p, tid, 902 + l * INT64_C(129), t, ROW_M(t), K);
+      ifl_calib_row(c, &p, tid, 902 + l * INT64_C(129), i * p.tile + m, ROW_M(t), K, 128);
       ifl_pack_a8_b64(tile, ROW_M(t), K, mt, m);
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_products(c, &p, tid, 24576 + l * INT64_C(16384), K, 128);
+  ifl_calib_rows(c, &p, tid, 902 + l * INT64_C(129), K, 24576 + l * INT64_C(12288), 128, 128);
   const uint8_t *w = W_W_DOWN(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -266,12 +266,12 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
       ifl_row_rmsnorm(own->row, ROW_LAST(t), W_OUT_NORM, K, 9.99999975e-06f, 0.0f);
-      ifl_calib_row(c, &p, tid, 1160, t, own->row, K);
+      ifl_calib_row(c, &p, tid, 1160, i * p.tile + m, own->row, K, 64);
       ifl_pack_f32(tile, own->row, K, mt, m);
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_products(c, &p, tid, 57344, K, 64);
+  ifl_calib_rows(c, &p, tid, 1160, K, 49152, 64, 64);
   const uint8_t *w = W_EMBED;
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {

@@ -10,18 +10,20 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // A File holds statistics of calibration text by the names of stored tensors. On disk
 // it is a safetensors file of f32 tensors: each importance under its matrix's name,
-// each Hessian under that name plus HessianSuffix, and the scores under ScoresName.
+// each Hessian under those of its matrices, joined by spaces, plus HessianSuffix, and the
+// scores under ScoresName.
 type File struct {
 	// Importance is, for each matrix, the mean square of each input column.
 	Importance map[string][]float32
-	// Hessians are, for each matrix, XᵀX of its input columns.
-	Hessians map[string]Hessian
+	// Hessians are XᵀX of the matrices' input columns.
+	Hessians []Hessian
 	// Scores count rows by their largest attention score: manifest.ScoreBins counts per
 	// layer.
 	Scores []float32
@@ -30,11 +32,38 @@ type File struct {
 }
 
 // A Hessian is the block diagonal of XᵀX over a matrix's input columns, for GPTQ error
-// compensation (Frantar et al. 2023, arXiv:2210.17323). It has a row-major square of
-// Width·Width numbers for each run of Width columns; only the upper triangles are used.
+// compensation (Frantar et al. 2023, arXiv:2210.17323): a square of SquareLen(Width)
+// numbers for each run of Width columns, a multiple of Tile.
 type Hessian struct {
-	Width int
-	Sums  []float32
+	Matrices []string // all matrices of this input
+	Width    int
+	Sums     []float32
+}
+
+// Tile is the width of the tiles of a Hessian's squares. The tiles on and above the
+// diagonal are stored, row by row, each row-major.
+const Tile = 64
+
+// SquareLen returns the numbers of one square of the given width.
+func SquareLen(width int) int {
+	n := width / Tile
+	return n * (n + 1) / 2 * Tile * Tile
+}
+
+// Place returns the place of columns i ≤ j in a square of the given width.
+func Place(width, i, j int) int {
+	n, a, b := width/Tile, i/Tile, j/Tile
+	return (a*(2*n-a-1)/2+b)*Tile*Tile + i%Tile*Tile + j%Tile
+}
+
+// WidthOf returns the width of a square of that many tiles; 0 if there is none.
+func WidthOf(tiles int) int {
+	for n := 1; n*(n+1)/2 <= tiles; n++ {
+		if n*(n+1)/2 == tiles {
+			return n * Tile
+		}
+	}
+	return 0
 }
 
 // Names in the file.
@@ -58,9 +87,9 @@ func (f *File) Write(path string) error {
 	for _, name := range slices.Sorted(maps.Keys(f.Importance)) {
 		put(name, []int{len(f.Importance[name])}, f.Importance[name])
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Hessians)) {
-		h := f.Hessians[name]
-		put(name+HessianSuffix, []int{len(h.Sums) / (h.Width * h.Width), h.Width, h.Width}, h.Sums)
+	for _, h := range f.Hessians {
+		square := SquareLen(h.Width)
+		put(strings.Join(h.Matrices, " ")+HessianSuffix, []int{len(h.Sums) / square, square / (Tile * Tile), Tile, Tile}, h.Sums)
 	}
 	if len(f.Scores) > 0 {
 		put(ScoresName, []int{len(f.Scores) / manifest.ScoreBins, manifest.ScoreBins}, f.Scores)

@@ -27,8 +27,8 @@ type Library struct {
 
 	stateBytes, arenaBytes, open, run, close uintptr
 	move, moveInCells, copyCell              uintptr
-	sumsLen, setSums                         uintptr // 0: the library does not support calibration
-	hessiansLen, inputLen, setHessians       uintptr // 0: it does not support Hessians
+	sumsLen, inputLen, hessiansLen           uintptr
+	calibrate                                uintptr // 0: the library does not support calibration
 	trace                                    uintptr // 0: it does not support tracing
 }
 
@@ -72,12 +72,11 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		}
 		*s.at = address
 	}
-	if at, err := purego.Dlsym(handle, "ifl_calib_sums"); err == nil {
-		l.sumsLen = at
-		l.setSums, _ = purego.Dlsym(handle, "ifl_calib_set_sums")
-		l.hessiansLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
+	if at, err := purego.Dlsym(handle, "ifl_calib_start"); err == nil {
+		l.calibrate = at
+		l.sumsLen, _ = purego.Dlsym(handle, "ifl_calib_sums")
 		l.inputLen, _ = purego.Dlsym(handle, "ifl_calib_row_len")
-		l.setHessians, _ = purego.Dlsym(handle, "ifl_calib_set_hessians")
+		l.hessiansLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
 	}
 	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {
