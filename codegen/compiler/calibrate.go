@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -163,12 +165,19 @@ func (p *Program) cannotCalibrate() string {
 	switch arch := os.Getenv("GOARCH"); {
 	case network != "decoder_only":
 		return "only decoders can be, " + p.Spec.Name + " is " + network
+	case !slices.ContainsFunc(p.whole.CPU.Manifest.Graphs, predicts):
+		return p.Spec.Name + " has no output head"
 	case err != nil || tok == nil:
 		return p.Spec.Name + " has no tokenizer to read a text with"
 	case arch != "" && arch != runtime.GOARCH:
 		return "a binary for " + arch + " does not run here; calibrate there, and pass --importance FILE"
 	}
 	return ""
+}
+
+// predicts reports whether a graph has logits.
+func predicts(g manifest.Graph) bool {
+	return slices.ContainsFunc(g.Outputs, func(o manifest.Output) bool { return o.Name == "logits" })
 }
 
 // storedProgram returns the program of the model in its stored types for this CPU.
@@ -245,7 +254,7 @@ func (p *Program) statistics(ctx context.Context, text []byte) (string, error) {
 			"--chunks", strconv.Itoa(calibrationWindows), "--context", strconv.Itoa(min(calibrationWindow, p.Context)))
 		cmd.Stderr = os.Stderr
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("calibrating: %w", cmp.Or(ctx.Err(), err))
+			return fmt.Errorf("calibrating: %w; --calibrate none omits this", cmp.Or(ctx.Err(), err))
 		}
 		return nil
 	})
