@@ -60,6 +60,7 @@ var notRun = []struct{ command, why string }{
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
 	{"script/perplexity-table --reference", "needs transformers or llama-cpp-python"},
+	{"script/quality-table", "needs llama.cpp, which takes minutes to build, and a quiet machine"},
 	{"script/soak", "takes ten minutes of a machine by itself"},
 	{"iflowc compile --draft-head", "needs a checkpoint with a draft layer; TestCompiledDraftLayer compiles small ones"},
 	{"script/speculation-grid --heads", "needs trained heads"},
