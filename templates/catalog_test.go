@@ -14,6 +14,7 @@ import (
 var computeTypes = []tensor.DType{
 	tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64, tensor.Q5B32,
 	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32, tensor.Q6TB32, tensor.Q5TB32, tensor.Q4TB32, tensor.Q3TB32, tensor.Q2TB32,
+	tensor.Q6B16T2, tensor.Q4B16T2, tensor.Q2B16,
 }
 
 func TestCandidates(t *testing.T) {
@@ -53,7 +54,7 @@ func TestCandidates(t *testing.T) {
 
 func TestAct(t *testing.T) {
 	for dt, want := range map[tensor.DType]string{
-		tensor.F32: "f32", tensor.BF16: "f32", tensor.Q8B32T2: "a8_b32", tensor.Q2B32: "a8_b32", tensor.Q4B64: "a8_b64", tensor.Q3HB64: "a8_b64",
+		tensor.F32: "f32", tensor.BF16: "f32", tensor.Q8B32T2: "a8_b32", tensor.Q2B32: "a8_b32", tensor.Q4B64: "a8_b64", tensor.Q3HB64: "a8_b64", tensor.Q2B16: "a8_b16",
 	} {
 		if got := Act(dt); got != want {
 			t.Errorf("Act(%s) = %s, want %s", dt, got, want)

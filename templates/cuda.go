@@ -165,6 +165,9 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	if err != nil {
 		return nil, err
 	}
+	if zero := tensor.Zero(dt); zero > 0 && tensor.TrellisOf(dt) == nil && zero < 128 { // kernels subtract 128
+		decode = uses.ReplaceAllString(decode+"\n", fmt.Sprintf("USE($1, ifl_raise($2, %d));\n", 128-zero))
+	}
 	u := &unit{
 		Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !tensor.HasBase(dt), Decode: decode,
 		Trellis: levelsOf(dt, 128),

@@ -92,11 +92,13 @@ func (k *Kernel) Act(dt tensor.DType) string {
 }
 
 // Act returns the default packing of activations for weights of type dt: "f32"
-// (unchanged), or "a8_b32" or "a8_b64" (int8 in blocks of the weight type's size).
+// (unchanged), or "a8_b16", "a8_b32" or "a8_b64" (int8 in blocks of the weight type's size).
 func Act(dt tensor.DType) string {
 	switch {
 	case !dt.IsBlock():
 		return tensor.F32.String()
+	case dt.Block() == 16:
+		return tensor.A8B16.String()
 	case dt.Block() == 32:
 		return tensor.A8B32.String()
 	default:
@@ -300,8 +302,8 @@ func (u *unit) Correction(sum string) string {
 	switch {
 	case u.Less128:
 		return "-" + sum
-	case u.Zero == 64:
-		return sum + " / 2"
+	case u.Zero < 128:
+		return fmt.Sprintf("%s / %d", sum, 128/u.Zero)
 	}
 	return sum
 }

@@ -44,6 +44,8 @@ func randomMoE(r *rand.Rand, dt tensor.DType, act string) *moeCase {
 	switch Act(dt) {
 	case "f32":
 		c.f, c.d = pick(r, 48, 100, 130), pick(r, 64, 100)
+	case "a8_b16":
+		c.f = 16 * (1 + r.IntN(9))
 	case "a8_b32":
 		c.f = 32 * (1 + r.IntN(5))
 	}

@@ -116,14 +116,14 @@ type cRouting struct {
 var (
 	routeScores = []string{"softmax", "sigmoid", "sqrtsoftplus", "softmax_topk"}
 	expertActs  = []string{"silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_oai"}
-	actKinds    = []string{"f32", "a8_b32", "a8_b64"}
+	actKinds    = []string{"f32", "a8_b32", "a8_b64", "bf16", "a8_b16"}
 )
 
 // moeTypes are the weight types of the tests of experts: one of each kind of
 // activations, and both plain ones.
 func moeTypes(isa ISA) []tensor.DType {
 	if irtest.All() || isa.Name == runnable()[0].Name {
-		return []tensor.DType{tensor.F32, tensor.F16, tensor.Q8B32T2, tensor.Q4B64}
+		return []tensor.DType{tensor.F32, tensor.F16, tensor.Q8B32T2, tensor.Q4B64, tensor.Q6B16T2}
 	}
 	return []tensor.DType{tensor.Q4B64}
 }

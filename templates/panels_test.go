@@ -97,7 +97,7 @@ func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
 			if tensor.HasBase(dt) {
 				m.value[at], m.size[at] = z+s*float64(code), math.Abs(z)+s*float64(code)
 			} else {
-				m.value[at] = s * float64(code-128)
+				m.value[at] = s * float64(code-int(tensor.Zero(dt)))
 				m.size[at] = math.Abs(m.value[at])
 			}
 		}
@@ -164,11 +164,11 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 				for j := range bs / 4 {
 					put(j, lane, c(j))
 				}
-			case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32:
+			case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32, tensor.Q4B16T2:
 				for j := range bs / 8 {
 					put(j, lane, c(2*j)|c(2*j+1)<<4)
 				}
-			case tensor.Q6B64, tensor.Q6TB32:
+			case tensor.Q6B64, tensor.Q6TB32, tensor.Q6B16T2:
 				for t := range bs / 16 {
 					x := c(4*t + 3)
 					put(3*t, lane, c(4*t)|x>>4<<6)
@@ -194,8 +194,8 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 				put(0, lane, c(0)|c(1)<<3|x<<6)
 				put(1, lane, c(2)|c(3)<<3|x>>2<<6|y>>2<<7)
 				put(2, lane, c(4)|c(5)<<3|y<<6)
-			case tensor.Q2B32, tensor.Q2TB32:
-				for j := range 2 {
+			case tensor.Q2B32, tensor.Q2TB32, tensor.Q2B16:
+				for j := range bs / 16 {
 					put(j, lane, c(4*j)|c(4*j+1)<<2|c(4*j+2)<<4|c(4*j+3)<<6)
 				}
 			}
@@ -250,6 +250,8 @@ func codeSum(o tensor.OutlierColumns) (sum int32) {
 func actBlock(act string) int {
 	act, _ = outliersOf(act)
 	switch act {
+	case "a8_b16":
+		return 16
 	case "a8_b32":
 		return 32
 	case "a8_b64":

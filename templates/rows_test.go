@@ -21,12 +21,15 @@ EXPORT(void, row_l2norm, (float *y, const float *x, int n, float eps), (y, x, n,
 EXPORT(void, row_rope, (float *x, const float *cs, int heads, int width, int dim, int offset, int adjacent), (x, cs, heads, width, dim, offset, adjacent))
 EXPORT(void, rope_table, (float *cs, int pos, int dim, const float *freqs, float scale), (cs, pos, dim, freqs, scale))
 EXPORT(void, pack_f32, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
+EXPORT(void, pack_a8_b16, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_a8_b32, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_a8_b64, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
+EXPORT(void, pack_a8_b16_outliers, (uint8_t *tile, const float *x, int k, int mt, int m, int outliers), (tile, x, k, mt, m, outliers))
 EXPORT(void, pack_a8_b32_outliers, (uint8_t *tile, const float *x, int k, int mt, int m, int outliers), (tile, x, k, mt, m, outliers))
 EXPORT(void, pack_a8_b64_outliers, (uint8_t *tile, const float *x, int k, int mt, int m, int outliers), (tile, x, k, mt, m, outliers))
 EXPORT(void, pack_bf16, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_tile_f32, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
+EXPORT(void, pack_tile_a8_b16, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
 EXPORT(void, pack_tile_a8_b32, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
 EXPORT(void, pack_tile_a8_b64, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
 EXPORT(void, pack_tile_bf16, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
@@ -58,7 +61,7 @@ func TestRows(t *testing.T) {
 			checkRope(t, &f, 2, 80, 20, 0, adjacent)
 			checkRope(t, &f, 5, 48, 34, 14, adjacent)
 		}
-		for _, act := range []string{"f32", "bf16", "a8_b32", "a8_b64", "a8_b32+1", "a8_b32+4", "a8_b64+2", "a8_b64+4"} {
+		for _, act := range []string{"f32", "bf16", "a8_b16", "a8_b32", "a8_b64", "a8_b16+3", "a8_b32+1", "a8_b32+4", "a8_b64+2", "a8_b64+4"} {
 			for _, k := range []int{1, 20, 32, 64, 96, 100, 576} {
 				for mt := 1; mt <= 16; mt++ {
 					checkPack(t, lib, act, k, mt)

@@ -237,7 +237,7 @@ func typeLists(matmuls []manifest.Matmul, list string) [][]string {
 
 func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) tune.Shape {
 	s := tune.Shape{N: n, K: k, DType: dt.String(), PanelBytes: packed.PanelStride(dt, k)}
-	s.Act = slices.Index([]string{tensor.F32.String(), tensor.A8B32.String(), tensor.A8B64.String()}, templates.Act(dt))
+	s.Act = slices.Index(tune.ActKinds, templates.Act(dt))
 	for _, c := range cands {
 		s.Candidates = append(s.Candidates, tune.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})
 	}

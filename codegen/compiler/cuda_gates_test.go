@@ -33,7 +33,7 @@ type gated struct {
 }
 
 // weightTypes are those of the CUDA target.
-var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32 q6t_b32 q5t_b32 q4t_b32 q3t_b32 q2t_b32")
+var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32 q6t_b32 q5t_b32 q4t_b32 q3t_b32 q2t_b32 q6_b16t2 q4_b16t2 q2_b16")
 
 // recurrentGates are the ops on fixed-size states.
 var recurrentGates = gated{model: "testdata/recurrent.ir", quant: "f32", only: "recurrence|scan|lru|conv|move"}

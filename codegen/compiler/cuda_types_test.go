@@ -31,6 +31,7 @@ func TestEmulatedTypes(t *testing.T) {
 		{quant: "bf16", kv: "bf16"}, {quant: "q8_b32"}, {quant: "q8_b64"}, {quant: "q6_b64"}, {quant: "q5_b64"}, {quant: "q5_b32"},
 		{quant: "q4_b32", act: "int8"}, {quant: "q4_b64", act: "f32"}, {quant: "q3_b32", act: "int8+4"}, {quant: "q2_b32"},
 		{quant: "q6t_b32"}, {quant: "q5t_b32", act: "int8"}, {quant: "q4t_b32"}, {quant: "q4t_b32", act: "f32", outliers: 0.03}, {quant: "q3t_b32"}, {quant: "q2t_b32"},
+		{quant: "q6_b16t2"}, {quant: "q4_b16t2", act: "int8"}, {quant: "q4_b16t2", act: "f32", outliers: 0.03}, {quant: "q2_b16"},
 	}
 	for _, c := range irtest.Sample(t, 1, cases) { // all kernels are among those of TestEmulatedMatmuls
 		t.Run(fmt.Sprint(c), func(t *testing.T) {

@@ -17,7 +17,7 @@ type act struct {
 // actOf returns the packing of activations of a type with a number of outliers.
 func actOf(dt tensor.DType, outliers int) act {
 	switch dt {
-	case tensor.A8B32, tensor.A8B64:
+	case tensor.A8B16, tensor.A8B32, tensor.A8B64:
 		b := dt.Block()
 		return act{fmt.Sprintf("ifl_a8<%d, %d>", b, outliers), b, outliers, func(k int) int64 {
 			blocks := int64((k + b - 1) / b)

@@ -17,8 +17,8 @@ import (
 //
 //	[vectors × 64 B codes][16 × f16 scale][16 × f16 base]
 //
-// q8_b32t2 has no bases; its codes are u8 = q + 128. Trellis-coded types have none either;
-// some have scales of one byte. The codes decode to B/4 vectors of 64 bytes; vector j holds in its dword r the codes of row r for
+// Symmetric types have no bases; their codes are stored plus tensor.Zero. Trellis-coded types have
+// none either; some have scales of one byte. The codes decode to B/4 vectors of 64 bytes; vector j holds in its dword r the codes of row r for
 // k = 4j…4j+3, which is one operand of vpdpbusd with lane = row. Types of 8
 // bits store these vectors as they are, the others fold them (see the table).
 
@@ -48,6 +48,9 @@ var folds = map[tensor.DType]fold{
 	tensor.Q4TB32:  {4, foldNibbles},
 	tensor.Q3TB32:  {3, foldQ3},
 	tensor.Q2TB32:  {2, foldQ2},
+	tensor.Q6B16T2: {3, foldQ6},
+	tensor.Q4B16T2: {2, foldNibbles},
+	tensor.Q2B16:   {1, foldQ2},
 }
 
 // bits shifts right and masks every byte with `mask`.
@@ -156,8 +159,8 @@ func packTiles(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byt
 	b, size, tile, f := dt.Block(), dt.BlockBytes(), packed.TileBytes(dt), folds[dt]
 	t := tensor.TrellisOf(dt)
 	padding := uint8(0) // code of columns beyond k, whose activations are 0, and of rows of zeros
-	if dt == tensor.Q8B32T2 {
-		padding = 128
+	if t == nil {
+		padding = tensor.Zero(dt)
 	}
 	var buf [64]uint8
 	codes := buf[:b]

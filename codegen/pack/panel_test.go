@@ -35,11 +35,11 @@ func join(parts ...[]bit) []bit {
 // the sources of every bit of code vector j (for q3h: of pair vector j).
 func codeBits(dt tensor.DType, j int) []bit {
 	switch dt {
-	case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32:
+	case tensor.Q4B32, tensor.Q4B64, tensor.Q4TB32, tensor.Q4B16T2:
 		return run(0, j/2, 4*(j%2), 4)
-	case tensor.Q2B32, tensor.Q2TB32:
+	case tensor.Q2B32, tensor.Q2TB32, tensor.Q2B16:
 		return run(0, j/4, 2*(j%4), 2)
-	case tensor.Q6B64, tensor.Q6TB32:
+	case tensor.Q6B64, tensor.Q6TB32, tensor.Q6B16T2:
 		t := 3 * (j / 4)
 		if j%4 < 3 {
 			return run(0, t+j%4, 0, 6)
@@ -99,7 +99,7 @@ func panelCode(tile []byte, dt tensor.DType, r, k int) int {
 }
 
 var panelTypes = []tensor.DType{tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64, tensor.Q5B32,
-	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32, tensor.Q6TB32, tensor.Q5TB32, tensor.Q4TB32, tensor.Q3TB32, tensor.Q2TB32}
+	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32, tensor.Q6TB32, tensor.Q5TB32, tensor.Q4TB32, tensor.Q3TB32, tensor.Q2TB32, tensor.Q6B16T2, tensor.Q4B16T2, tensor.Q2B16}
 
 // Packed and decoded again, every weight is bit for bit what the row said;
 // padding contributes nothing.
@@ -159,8 +159,9 @@ func checkPanels(t *testing.T, dt tensor.DType, dst []byte, rows [][]byte, k int
 				scale = f16([]byte{meta[r%16] << 7, meta[r%16] >> 1}) / 256
 			case tensor.HasBase(dt):
 				scale, base = f16(meta[2*(r%16):]), f16(meta[32+2*(r%16):])
-			case dt == tensor.Q8B32T2:
-				zero, value = 128, code-128
+			case tensor.TrellisOf(dt) == nil:
+				zero = int(tensor.Zero(dt))
+				value = code - zero
 				fallthrough
 			default:
 				scale = f16(meta[2*(r%16):])

@@ -21,7 +21,7 @@ var Experts = &ir.OpDef{
 		"Each weight has one more index than is written or implied by regions: the expert, 0 ≤ e < E. " +
 		"If x is quantized activations, h_e is quantized to act_type before down.",
 	Params: []ir.ParamDef{
-		param("x", "f32, a8_b32 or a8_b64 [T, D]", value),
+		param("x", "f32, a8_b16, a8_b32 or a8_b64 [T, D]", value),
 		param("r", "f32[T, E], from route", value),
 		variadic(each(param("w", "gate [F, D], up [F, D], down [D, F]; biases [F], [F], [D]", weight))),
 	},
@@ -32,7 +32,7 @@ var Experts = &ir.OpDef{
 		{Name: "scale_input", Kind: ir.BoolAttr, Doc: "r multiplies the input of an expert, not its output: Σ down_e(h_e(r[t, e] · x[t])); not with biased (Llama 4)"},
 		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of gate and up; without swiglu_oai: none by default"},
 		{Name: "alpha", Kind: ir.FloatAttr, Default: 1.702, Doc: "factor of swiglu_oai"},
-		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "type of x if x is quantized: a8_b32 or a8_b64"},
+		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "type of x if x is quantized: a8_b16, a8_b32 or a8_b64"},
 	},
 	Traits: ir.RowWise | ir.Root,
 	Infer:  inferExperts,
@@ -66,7 +66,7 @@ func inferExperts(o *ir.Op) ([]ir.Type, error) {
 	x, r := o.Args[0], o.Args[1]
 	act := x.Type.Elem.IsActivation()
 	if !x.Type.IsMatrix() || x.Type.Elem != tensor.F32 && !act {
-		return nil, fmt.Errorf("%s is %s, expected f32, a8_b32 or a8_b64 [rows, columns]", x, x.Type)
+		return nil, fmt.Errorf("%s is %s, expected f32, a8_b16, a8_b32 or a8_b64 [rows, columns]", x, x.Type)
 	}
 	route, err := matrix(r)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 // Matmul is a linear layer without bias.
 var Matmul = &ir.OpDef{
 	Name: "matmul",
-	Doc: "y = x · wᵀ. x may be quantized activations (a8_b32, a8_b64) or bf16. With slices=n the columns of x are n slices of K columns, each multiplied by w, " +
+	Doc: "y = x · wᵀ. x may be quantized activations (a8_b16, a8_b32, a8_b64) or bf16. With slices=n the columns of x are n slices of K columns, each multiplied by w, " +
 		"and y concatenates the n results. w is read once for all slices.",
-	Params: []ir.ParamDef{param("x", "f32, a8_b32, a8_b64 or bf16 [T, slices·K]", value), param("w", "[N, K]", weight)},
+	Params: []ir.ParamDef{param("x", "f32, a8_b16, a8_b32, a8_b64 or bf16 [T, slices·K]", value), param("w", "[N, K]", weight)},
 	Attrs:  []ir.AttrDef{{Name: "slices", Kind: ir.IntAttr, Default: 1, Doc: "number of column slices that are multiplied by w"}},
 	Traits: ir.RowWise | ir.Root,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, w := o.Args[0], o.Args[1]
 		if e := x.Type.Elem; !x.Type.IsMatrix() || e != tensor.F32 && !rounded(e) {
-			return nil, fmt.Errorf("%s is %s, expected f32, a8_b32, a8_b64 or bf16 [rows, columns]", x, x.Type)
+			return nil, fmt.Errorf("%s is %s, expected f32, a8_b16, a8_b32, a8_b64 or bf16 [rows, columns]", x, x.Type)
 		}
 		slices := o.Int("slices")
 		if slices < 1 {

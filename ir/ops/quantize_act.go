@@ -10,12 +10,12 @@ import (
 // QuantizeAct quantizes activations to eight bits, or rounds them to bf16.
 var QuantizeAct = &ir.OpDef{
 	Name: "quantize_act",
-	Doc: "Quantizes each block of 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
+	Doc: "Quantizes each block of 16, 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
 		"codes x · (127/absmax) in float32, rounded to nearest, ties to even. A block of zeros has scale 0. " +
 		"With outliers=n, the n largest groups of 4 columns of a row are quantized separately, each like a block, and the remainder is quantized in its block. The row is the sum of both. " +
 		"For bf16, each number is rounded to nearest, ties to even. The op changes values, so it is an op and not an annotation.",
 	Params: []ir.ParamDef{param("x", "f32[T, K]", value)},
-	Attrs: []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b32, a8_b64 or bf16"},
+	Attrs: []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b16, a8_b32, a8_b64 or bf16"},
 		{Name: "outliers", Kind: ir.IntAttr, Default: 0, Doc: "outlier groups per row, at most 4"}},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
@@ -25,7 +25,7 @@ var QuantizeAct = &ir.OpDef{
 		}
 		t := o.DType("type")
 		if !rounded(t) {
-			return nil, fmt.Errorf("type=%s, expected a8_b32, a8_b64 or bf16", t)
+			return nil, fmt.Errorf("type=%s, expected a8_b16, a8_b32, a8_b64 or bf16", t)
 		}
 		if x.Cols()%t.Block() != 0 {
 			return nil, fmt.Errorf("%s has %d columns, which are not whole blocks of %d", o.Args[0], x.Cols(), t.Block())

@@ -35,6 +35,7 @@ var affine = [dtype.Count]*affineLayout{
 	Q3HB64: {maxCode: 10, paired: true, planes: []plane{{1, 6}, {2, 4}, {4, 0}}},
 	Q3B32:  {maxCode: 7, cells: true, planes: []plane{{1, 2}, {2, 0}}},
 	Q2B32:  {maxCode: 3, cells: true, planes: []plane{{2, 0}}},
+	Q2B16:  {maxCode: 3, cells: true, planes: []plane{{2, 0}}},
 }
 
 // affineHead is the size in bytes of base and scale before the codes.
@@ -45,8 +46,8 @@ const affineHead = 4
 // types that are not block types for computation it is 0.
 func MaxCode(d DType) int {
 	switch {
-	case d == Q8B32T2:
-		return 255
+	case signed[d] != nil:
+		return 2*int(signed[d].zero) - 1
 	case affine[d] != nil:
 		return affine[d].maxCode
 	case trellis[d] != nil:
@@ -59,8 +60,8 @@ func MaxCode(d DType) int {
 // base; 0 for those with one.
 func Zero(d DType) uint8 {
 	switch {
-	case d == Q8B32T2:
-		return 128
+	case signed[d] != nil:
+		return signed[d].zero
 	case trellis[d] != nil:
 		return trellis[d].Zero
 	}
@@ -71,17 +72,14 @@ func Zero(d DType) uint8 {
 func HasBase(d DType) bool { return affine[d] != nil }
 
 // BlockCodes unpacks one block into codes (len(codes) = Block()) and the f16 bits of
-// scale and base. The codes of q8_b32t2 are returned plus 128, with base 0; see
+// scale and base. The codes of symmetric types are returned plus Zero(d), with base 0; see
 // Trellis for the types that it describes. It panics for types without such codes.
 func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
 	if l := trellis[d]; l != nil {
 		return l.blockCodes(block, codes), 0
 	}
-	if d == Q8B32T2 {
-		for i, c := range block[2 : 2+len(codes)] {
-			codes[i] = c ^ 0x80
-		}
-		return binary.LittleEndian.Uint16(block), 0
+	if l := signed[d]; l != nil {
+		return l.blockCodes(block, codes), 0
 	}
 	l := affine[d]
 	if l == nil {
@@ -91,9 +89,13 @@ func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
 	return binary.LittleEndian.Uint16(block[2:]), binary.LittleEndian.Uint16(block)
 }
 
-// PutBlockCodes stores one block of a type with base and scale: the inverse of
-// BlockCodes. The Block() codes are 0…MaxCode and are overwritten.
+// PutBlockCodes stores one block of a type with scale and base, or of a symmetric one: the
+// inverse of BlockCodes. The Block() codes are 0…MaxCode and are overwritten.
 func PutBlockCodes(d DType, block []byte, scale, base uint16, codes []uint8) {
+	if l := signed[d]; l != nil {
+		l.putBlock(block, scale, codes)
+		return
+	}
 	affine[d].putBlock(block, scale, base, codes)
 }
 

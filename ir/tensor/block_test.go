@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	scalarTypes  = []DType{Q8B32, Q8B64, Q8B32T2, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32}
+	scalarTypes  = []DType{Q8B32, Q8B64, Q8B32T2, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32, Q6B16T2, Q4B16T2, Q2B16}
 	trellisTypes = []DType{Q6TB32, Q5TB32, Q4TB32, Q3TB32, Q2TB32}
 	blockTypes   = append(slices.Clone(scalarTypes), trellisTypes...)
 )
@@ -85,6 +85,7 @@ func TestBitsPerWeight(t *testing.T) {
 	t.Parallel()
 	want := map[DType]float64{
 		Q8B32: 9, Q8B64: 8.5, Q8B32T2: 8.5, Q6B64: 6.5, Q5B64: 5.5, Q5B32: 6, Q4B32: 5, Q4B64: 4.5, Q3HB64: 4, Q3B32: 4, Q2B32: 3,
+		Q6B16T2: 7, Q4B16T2: 5, Q2B16: 4,
 		Q6TB32: 6.5, Q5TB32: 5.5, Q4TB32: 4.25, Q3TB32: 3.25, Q2TB32: 2.25,
 		GQ4_0: 4.5, GQ4_1: 5, GQ5_0: 5.5, GQ5_1: 6, GQ8_0: 8.5, GQ2K: 2.625, GQ3K: 3.4375, GQ4K: 4.5, GQ5K: 5.5, GQ6K: 6.5625,
 		GIQ4NL: 4.5, GIQ4XS: 4.25, GMXFP4: 4.25, GNVFP4: 4.5, GTQ1: 1.6875, GTQ2: 2.0625,
@@ -225,7 +226,7 @@ func TestRoundTripBound(t *testing.T) {
 			for _, x := range src[i/b*b:][:b] {
 				top = max(top, math.Abs(float64(x)))
 			}
-			if d := math.Abs(float64(src[i] - back[i])); d > step/2+top*0x1p-9 {
+			if d := math.Abs(float64(src[i] - back[i])); d > math.Abs(step)/2+top*0x1p-9 {
 				t.Fatalf("%s: element %d: %v became %v, step %v", dt, i, src[i], back[i], step)
 			}
 		}
@@ -243,8 +244,8 @@ func TestCodesAreNearest(t *testing.T) {
 		for i := range src {
 			s, z := BlockCodes(dt, raw[i/b*size:][:size], codes[:b])
 			scale, base := float64(F16ToF32(s)), float64(F16ToF32(z))
-			if dt == Q8B32T2 {
-				base = -128 * scale
+			if !HasBase(dt) {
+				base = -float64(Zero(dt)) * scale
 			}
 			got := math.Abs(base + scale*float64(codes[i%b]) - float64(src[i]))
 			for c := range MaxCode(dt) + 1 {
@@ -272,7 +273,7 @@ func TestAbsurdRanges(t *testing.T) {
 		for i := range src {
 			src[i] = pattern[i%len(pattern)]
 		}
-		for _, dt := range append([]DType{A8B32, A8B64}, blockTypes...) {
+		for _, dt := range append([]DType{A8B16, A8B32, A8B64}, blockTypes...) {
 			for i, x := range decode(t, dt, encode(t, dt, src)) {
 				if x != x || math.IsInf(float64(x), 0) && !dt.IsActivation() {
 					t.Fatalf("%s of %s: element %d is %v", dt, name, i, x)

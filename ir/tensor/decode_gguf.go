@@ -5,6 +5,8 @@ import "encoding/binary"
 // The GGUF types without super-blocks have blocks of 32 elements. The low nibbles hold
 // the first half of a block, the high nibbles the second (ggml's block_q4_0 etc.).
 
+func decodeQ8_0(dst []float32, _ DType, src []byte) { decodeSigned(dst, Q8B32T2, src) }
+
 // decodeQ4_0: f16 d, 16 B nibbles; x = d·(q − 8).
 func decodeQ4_0(dst []float32, _ DType, src []byte) {
 	d := f16At(src)

@@ -53,19 +53,29 @@ func decodeLevels(dst []float32, dt DType, src []byte) {
 // exponent bits and 3 of fraction, then for each 8 B nibbles, low nibbles first. A scale
 // is half of its value, because the levels are doubled.
 func decodeNVFP4(dst []float32, _ DType, src []byte) {
-	for sub, b := range src[:4] {
-		exp, frac := int(b>>3&15), float64(b&7)
-		scale := float32(math.Ldexp(8+frac, exp-11))
-		switch {
-		case b == 0x7f:
-			scale = 0
-		case exp == 0:
-			scale = float32(math.Ldexp(frac, -10))
-		}
-		for i, b := range src[4+8*sub:][:8] {
-			dst[16*sub+i], dst[16*sub+8+i] = scale*float32(mxfp4Levels[b&15]), scale*float32(mxfp4Levels[b>>4])
+	var codes [16]uint8
+	for sub := range 4 {
+		scale := codesNVFP4(&codes, src, sub)
+		for i, c := range codes {
+			dst[16*sub+i] = scale * float32(int(c)-32)
 		}
 	}
+}
+
+// codesNVFP4 returns the levels of 16 values, plus 32, and their scale.
+func codesNVFP4(codes *[16]uint8, src []byte, sub int) (scale float32) {
+	for i, b := range src[4+8*sub:][:8] {
+		codes[i], codes[8+i] = uint8(32+mxfp4Levels[b&15]), uint8(32+mxfp4Levels[b>>4])
+	}
+	b := src[sub]
+	exp, frac := int(b>>3&15), float64(b&7)
+	switch {
+	case b == 0x7f:
+		return 0
+	case exp == 0:
+		return float32(math.Ldexp(frac, -10))
+	}
+	return float32(math.Ldexp(8+frac, exp-11))
 }
 
 // ternaryCodes decodes a block of 256 codes 0, 1, 2, which mean −1, 0, 1.

@@ -1,45 +1,55 @@
 package tensor
 
-import "encoding/binary"
-
 // The k-quants of GGUF: super-blocks of 256 elements with sub-blocks that have quantized
 // scales (ggml's block_q2_K … block_q6_K).
 
 // decodeQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit
 // codes, f16 d, f16 dmin; x = (d·scale)·q − dmin·min.
 func decodeQ2K(dst []float32, _ DType, src []byte) {
-	scales, qs := src[:16], src[16:80]
-	d, dmin := f16At(src[80:]), f16At(src[82:])
+	var codes [16]uint8
 	for sub := range 16 {
-		dl := d * float32(scales[sub]&15)
-		ml := dmin * float32(scales[sub]>>4)
-		// Sub-blocks are pairs of 16 codes at one shift, four shifts a 32 B run.
-		run, shift, half := sub/8, uint(sub%8/2*2), sub%2
-		q := qs[32*run+16*half:][:16]
-		for i, b := range q {
-			dst[16*sub+i] = float32(dl*float32(b>>shift&3)) - ml
+		dl, ml := codesQ2K(&codes, src, sub)
+		for i, q := range codes {
+			dst[16*sub+i] = float32(dl*float32(q)) - ml
 		}
 	}
+}
+
+// codesQ2K returns the codes 0…3 of a sub-block, its scale, and its minimum, which is
+// subtracted.
+func codesQ2K(codes *[16]uint8, src []byte, sub int) (scale, minimum float32) {
+	scales, qs := src[:16], src[16:80]
+	d, dmin := f16At(src[80:]), f16At(src[82:])
+	// Sub-blocks are pairs of 16 codes at one shift, four shifts a 32 B run.
+	run, shift, half := sub/8, uint(sub%8/2*2), sub%2
+	for i, b := range qs[32*run+16*half:][:16] {
+		codes[i] = b >> shift & 3
+	}
+	return d * float32(scales[sub]&15), dmin * float32(scales[sub]>>4)
 }
 
 // decodeQ3K: 32 B of inverted third bits, 64 B of two-bit codes, 12 B of
 // six-bit scales of 16 sub-blocks, f16 d; x = d·(scale − 32)·q, q in −4…3.
 func decodeQ3K(dst []float32, _ DType, src []byte) {
-	hmask, qs, packed := src[:32], src[32:96], src[96:108]
-	d := f16At(src[108:])
+	var codes [16]uint8
 	for sub := range 16 {
-		low := packed[sub%8] >> uint(sub/8*4) & 15
-		high := packed[8+sub%4] >> uint(sub/4*2) & 3
-		dl := d * float32(int(low|high<<4)-32)
-		run, step, half := sub/8, sub%8/2, sub%2
-		for i := range 16 {
-			q := int(qs[32*run+16*half+i] >> uint(2*step) & 3)
-			if hmask[16*half+i]>>uint(4*run+step)&1 == 0 {
-				q -= 4
-			}
-			dst[16*sub+i] = dl * float32(q)
+		dl := codesQ3K(&codes, src, sub)
+		for i, q := range codes {
+			dst[16*sub+i] = dl * float32(int(q)-8)
 		}
 	}
+}
+
+// codesQ3K returns the codes of a sub-block, plus 8, and its scale.
+func codesQ3K(codes *[16]uint8, src []byte, sub int) (scale float32) {
+	hmask, qs, packed := src[:32], src[32:96], src[96:108]
+	low := packed[sub%8] >> uint(sub/8*4) & 15
+	high := packed[8+sub%4] >> uint(sub/4*2) & 3
+	run, step, half := sub/8, sub%8/2, sub%2
+	for i := range codes {
+		codes[i] = qs[32*run+16*half+i]>>uint(2*step)&3 | 4 + hmask[16*half+i]>>uint(4*run+step)&1<<2
+	}
+	return f16At(src[108:]) * float32(int(low|high<<4)-32)
 }
 
 // kScaleMin unpacks sub-block j's six-bit scale and minimum from the 12 bytes
@@ -84,16 +94,24 @@ func decodeQ5K(dst []float32, _ DType, src []byte) {
 // decodeQ6K: 128 B low nibbles, 64 B of two high bits, 16 signed scales, f16
 // d; sixteen sub-blocks of 16; x = (d·scale)·(q − 32).
 func decodeQ6K(dst []float32, _ DType, src []byte) {
-	ql, qh, scales := src[:128], src[128:192], src[192:208]
-	d := F16ToF32(binary.LittleEndian.Uint16(src[208:]))
+	var codes [16]uint8
 	for sub := range 16 {
-		dl := d * float32(int8(scales[sub]))
-		run, quarter, half := sub/8, sub%8/2, sub%2
-		for i := range 16 {
-			at := 16*half + i
-			low := ql[64*run+32*(quarter%2)+at] >> uint(quarter/2*4) & 15
-			high := qh[32*run+at] >> uint(2*quarter) & 3
-			dst[16*sub+i] = dl * float32(int(low|high<<4)-32)
+		dl := codesQ6K(&codes, src, sub)
+		for i, q := range codes {
+			dst[16*sub+i] = dl * float32(int(q)-32)
 		}
 	}
+}
+
+// codesQ6K returns the codes of a sub-block, plus 32, and its scale.
+func codesQ6K(codes *[16]uint8, src []byte, sub int) (scale float32) {
+	ql, qh, scales := src[:128], src[128:192], src[192:208]
+	run, quarter, half := sub/8, sub%8/2, sub%2
+	for i := range codes {
+		at := 16*half + i
+		low := ql[64*run+32*(quarter%2)+at] >> uint(quarter/2*4) & 15
+		high := qh[32*run+at] >> uint(2*quarter) & 3
+		codes[i] = low | high<<4
+	}
+	return f16At(src[208:]) * float32(int8(scales[sub]))
 }

@@ -37,6 +37,9 @@ const (
 	Q4TB32  = dtype.Q4TB32
 	Q3TB32  = dtype.Q3TB32
 	Q2TB32  = dtype.Q2TB32
+	Q6B16T2 = dtype.Q6B16T2
+	Q4B16T2 = dtype.Q4B16T2
+	Q2B16   = dtype.Q2B16
 
 	GQ4_0  = dtype.GQ4_0
 	GQ4_1  = dtype.GQ4_1
@@ -55,6 +58,7 @@ const (
 	GTQ1   = dtype.GTQ1
 	GTQ2   = dtype.GTQ2
 
+	A8B16 = dtype.A8B16
 	A8B32 = dtype.A8B32
 	A8B64 = dtype.A8B64
 )

@@ -174,8 +174,8 @@ func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []floa
 	scale16, base16 := BlockCodes(dt, out, codes[:block])
 	scale, base := F16ToF32(scale16), F16ToF32(base16)
 	first := 0
-	if dt == Q8B32T2 {
-		base, first = -128*scale, 1 // the codes are −127 … 127, plus 128
+	if l := signed[dt]; l != nil {
+		base, first = -float32(l.zero)*scale, int(l.zero)+int(l.low)
 	}
 	for i := range block {
 		q := max(nearestCode(float64(w[c+i]), float64(scale), float64(base), MaxCode(dt)), uint8(first))
@@ -188,12 +188,6 @@ func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []floa
 			continue
 		}
 		subtract(w[c+i+1:], miss, follow[(c+i)*n+c+i+1:(c+i+1)*n])
-	}
-	if dt == Q8B32T2 {
-		for i, q := range codes[:block] {
-			out[2+i] = q ^ 0x80
-		}
-		return
 	}
 	PutBlockCodes(dt, out, scale16, base16, codes[:block])
 }

@@ -58,7 +58,7 @@ func TestFeedback(t *testing.T) {
 	for c := range cols {
 		importance[c] = moments[c/square*calibration.SquareLen(square)+calibration.Place(square, c%square, c%square)]
 	}
-	for _, dt := range []DType{Q8B32T2, Q8B32, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32, Q6TB32, Q5TB32, Q4TB32, Q3TB32, Q2TB32} {
+	for _, dt := range []DType{Q8B32T2, Q8B32, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32, Q6B16T2, Q4B16T2, Q2B16, Q6TB32, Q5TB32, Q4TB32, Q3TB32, Q2TB32} {
 		var plain, fed float64
 		for range 8 {
 			w := make([]float32, cols)

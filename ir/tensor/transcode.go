@@ -26,18 +26,21 @@ func Lossless(dst, src DType) bool {
 
 // exact reports whether the recoder of src does not round scales.
 func exact(src DType) bool {
-	return src != GQ4K && src != GQ5K && src != GIQ4XS && src != GMXFP4
+	switch src {
+	case GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4XS, GMXFP4:
+		return false
+	}
+	return true
 }
 
 // ComputeType returns the type in which a stored type is computed by default: the type
 // itself if iflowc computes with it, otherwise the smallest type that holds it without
 // loss, otherwise the closest block type of at least the same precision.
 //
-// q4_k and q5_k keep their codes in q4_b32 and q5_b32; only the products of scales are
-// rounded to f16, with an error of at most 2⁻¹¹ of the block's range. The other k-quants
-// and nvfp4 have scales of 16 weights and become q8_b32t2. The other types with 4-bit levels also become
-// q8_b32t2, where the levels are integers. Their error is at most 1/254 of the block's
-// largest magnitude, a fraction of their own step.
+// All types keep their codes, or have integers as levels: q2_k, q3_k, q6_k and nvfp4, whose
+// scales belong to 16 weights, in blocks of 16, iq4_nl, iq4_xs and mxfp4 in q8_b32t2. Only
+// the products of scales of k-quants and iq4_xs are rounded to f16, with an error of at
+// most 2⁻¹¹ of the block's range.
 func ComputeType(stored DType) DType {
 	switch stored {
 	case GQ4_0, GQ4_1, GQ4K:
@@ -46,7 +49,13 @@ func ComputeType(stored DType) DType {
 		return Q2B32
 	case GQ5_0, GQ5_1, GQ5K:
 		return Q5B32
-	case GIQ4NL, GIQ4XS, GMXFP4, GNVFP4, GQ8_0, GQ2K, GQ3K, GQ6K:
+	case GQ2K:
+		return Q2B16
+	case GQ3K:
+		return Q4B16T2
+	case GQ6K, GNVFP4:
+		return Q6B16T2
+	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0:
 		return Q8B32T2
 	case F64, I8, I16, I32, I64, U8, Bool:
 		return F32
@@ -71,6 +80,7 @@ var recoders = map[pair]recoder{
 	{Q8B32, GQ5_0}: recodeAffine, {Q8B32, GQ5_1}: recodeAffine,
 	{Q4B32, GQ4K}: recodeK, {Q5B32, GQ4K}: recodeK, {Q5B32, GQ5K}: recodeK,
 	{Q8B32T2, GIQ4NL}: recodeLevels, {Q8B32T2, GIQ4XS}: recodeLevels, {Q8B32T2, GMXFP4}: recodeLevels,
+	{Q2B16, GQ2K}: recodeSixteen, {Q4B16T2, GQ3K}: recodeSixteen, {Q6B16T2, GQ6K}: recodeSixteen, {Q6B16T2, GNVFP4}: recodeSixteen,
 	{Q2B32, GTQ1}: recodeTernary, {Q2B32, GTQ2}: recodeTernary,
 }
 
@@ -195,5 +205,26 @@ func recodeK(dst []byte, dt DType, src []byte, st DType) {
 		}
 		affine[dt].putBlock(dst[sub*size:][:size],
 			saturateF16(d*float64(sc)), saturateF16(-dmin*float64(mn)), codes[:])
+	}
+}
+
+// recodeSixteen stores sub-blocks of 16 weights as blocks with the same codes. Scales and
+// minima are rounded to f16.
+func recodeSixteen(dst []byte, dt DType, src []byte, st DType) {
+	var codes [16]uint8
+	size := dt.BlockBytes()
+	for sub := range st.Block() / 16 {
+		var scale, minimum float32
+		switch st {
+		case GQ2K:
+			scale, minimum = codesQ2K(&codes, src, sub)
+		case GQ3K:
+			scale = codesQ3K(&codes, src, sub)
+		case GQ6K:
+			scale = codesQ6K(&codes, src, sub)
+		case GNVFP4:
+			scale = codesNVFP4(&codes, src, sub)
+		}
+		PutBlockCodes(dt, dst[sub*size:][:size], saturateF16(float64(scale)), saturateF16(-float64(minimum)), codes[:])
 	}
 }

@@ -67,6 +67,8 @@ EXPORT int64_t ifl_probe_arena(int kind, int k, int rows, int threads) {
 static void pack_row(uint8_t *tile, const float *x, ifl_act_kind kind, int k, int mt, int m) {
   if (kind == IFL_F32)
     ifl_pack_f32(tile, x, k, mt, m);
+  else if (kind == IFL_A8_B16)
+    ifl_pack_a8_b16(tile, x, k, mt, m);
   else if (kind == IFL_A8_B32)
     ifl_pack_a8_b32(tile, x, k, mt, m);
   else

@@ -17,14 +17,14 @@
 #include "ifl_step.h"
 #include <stddef.h>
 
-typedef enum { IFL_F32 = 0, IFL_A8_B32 = 1, IFL_A8_B64 = 2, IFL_BF16 = 3 } ifl_act_kind;
+typedef enum { IFL_F32 = 0, IFL_A8_B32 = 1, IFL_A8_B64 = 2, IFL_BF16 = 3, IFL_A8_B16 = 4 } ifl_act_kind;
 
 /* Reports whether the tokens of a sequence in a step form a speculation tree. */
 static inline int ifl_tree(const ifl_step *s, int seq) { return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1; }
 
 static inline int ifl_round16(int n) { return (n + 15) & ~15; }
 static inline int64_t ifl_round64(int64_t n) { return (n + 63) & ~(int64_t)63; }
-static inline int ifl_act_block(ifl_act_kind a) { return a == IFL_F32 || a == IFL_BF16 ? 1 : a == IFL_A8_B32 ? 32 : 64; }
+static inline int ifl_act_block(ifl_act_kind a) { return a == IFL_F32 || a == IFL_BF16 ? 1 : a == IFL_A8_B16 ? 16 : a == IFL_A8_B32 ? 32 : 64; }
 
 /* A group of four columns of a row with its own scale: column i is scale·codes[i]. */
 enum { IFL_OUTLIERS = 4 }; /* maximum per row */

@@ -179,6 +179,7 @@ static inline void ifl_expert_list(const ifl_experts *p, ifl_expert_pairs *m) {
 static inline void ifl_pack_row(ifl_act_kind kind, int outliers, uint8_t *tile, const float *x, int k, int mt, int m) {
   switch (kind) {
   case IFL_F32: ifl_pack_f32(tile, x, k, mt, m); break;
+  case IFL_A8_B16: ifl_pack_a8_b16_outliers(tile, x, k, mt, m, outliers); break;
   case IFL_A8_B32: ifl_pack_a8_b32_outliers(tile, x, k, mt, m, outliers); break;
   case IFL_A8_B64: ifl_pack_a8_b64_outliers(tile, x, k, mt, m, outliers); break;
   case IFL_BF16: ifl_pack_bf16(tile, x, k, mt, m); break;
@@ -211,6 +212,7 @@ static inline void ifl_pack_cols(ifl_act_kind kind, uint8_t *tile, const float *
   case IFL_F32:
     for (int i = 0; i < n; i++) ((float *)tile)[(int64_t)(c0 + i) * mt + m] = x[i];
     break;
+  case IFL_A8_B16: ifl_pack_blocks_(tile, x, k, mt, m, c0, n, 16); break;
   case IFL_A8_B32: ifl_pack_blocks_(tile, x, k, mt, m, c0, n, 32); break;
   case IFL_A8_B64: ifl_pack_blocks_(tile, x, k, mt, m, c0, n, 64); break;
   case IFL_BF16: ifl_pack_bf16(tile + (int64_t)c0 / 2 * mt * 4, x, n, mt, m); break; /* c0 is even */

@@ -78,17 +78,19 @@ IFL_INLINE const float *ifl_whole_block_(const float *x, int have, const int blo
 IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, const int block, float top, int32_t *sum) {
   const float inv = top > 0 ? 127.0f / top : 0.0f;
 #ifdef IFL_AVX2
-  __m256i total = _mm256_setzero_si256();
-  for (int i = 0; i < block; i += 32) total = ifl_codes_of_32_(codes + i, x + i, _mm256_set1_ps(inv), total);
-  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
-  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
-  *sum = _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
-#else
+  if (block > 16) {
+    __m256i total = _mm256_setzero_si256();
+    for (int i = 0; i < block; i += 32) total = ifl_codes_of_32_(codes + i, x + i, _mm256_set1_ps(inv), total);
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    *sum = _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
+    return;
+  }
+#endif
   ifl_v16i total = {0};
 #pragma GCC unroll 4
   for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_load(x + i), inv, &total);
   *sum = ifl_sum_i_(total);
-#endif
 }
 
 /* The largest magnitude of a block. */
@@ -96,18 +98,20 @@ IFL_INLINE float ifl_top_of_(const float *x, const int block) {
 #ifdef IFL_AVX2 /* the code below, in registers */
   const __m256 sign = _mm256_set1_ps(-0.0f);
 #define ABS(i) _mm256_andnot_ps(sign, _mm256_loadu_ps(x + (i)))
-  __m256 a = _mm256_max_ps(ABS(0), ABS(16)), b = _mm256_max_ps(ABS(8), ABS(24));
+  __m256 a = ABS(0), b = ABS(8);
+  if (block > 16) a = _mm256_max_ps(a, ABS(16)), b = _mm256_max_ps(b, ABS(24));
   if (block == 64) a = _mm256_max_ps(a, _mm256_max_ps(ABS(32), ABS(48))), b = _mm256_max_ps(b, _mm256_max_ps(ABS(40), ABS(56)));
 #undef ABS
   return ifl_max_of(ifl_both_(a, b));
 #else
-  ifl_v16 m = ifl_max(ifl_abs(ifl_load(x)), ifl_abs(ifl_load(x + 16)));
+  ifl_v16 m = ifl_abs(ifl_load(x));
+  if (block > 16) m = ifl_max(m, ifl_abs(ifl_load(x + 16)));
   if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_load(x + 32)), ifl_abs(ifl_load(x + 48))));
   return ifl_max_of(m);
 #endif
 }
 
-enum { IFL_OUTLIER_BLOCKS = 2048 }; /* maximum blocks of a row with outliers */
+enum { IFL_OUTLIER_BLOCKS = 4096 }; /* maximum blocks of a row with outliers */
 
 /* A row during the extraction of its outliers. */
 typedef struct {
@@ -324,10 +328,12 @@ IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m
   ifl_put_outliers_((ifl_outliers *)(tile + ifl_a8_outliers_at(kp, mt, block)), sums, &taken, mt, m);
 }
 
+static __attribute__((unused)) void ifl_pack_a8_b16(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 16, 0); }
 static __attribute__((unused)) void ifl_pack_a8_b32(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 32, 0); }
 static __attribute__((unused)) void ifl_pack_a8_b64(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 64, 0); }
 
 /* The same with outliers; k ≤ block · IFL_OUTLIER_BLOCKS. */
+static __attribute__((unused)) void ifl_pack_a8_b16_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 16, outliers); }
 static __attribute__((unused)) void ifl_pack_a8_b32_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 32, outliers); }
 static __attribute__((unused)) void ifl_pack_a8_b64_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 64, outliers); }
 
@@ -355,6 +361,9 @@ static __attribute__((unused)) void ifl_pack_bf16(uint8_t *tile, const float *x,
 /* Packs all mt rows of a tile; rows[m] is row m. */
 static __attribute__((unused)) void ifl_pack_tile_f32(uint8_t *tile, const float *const rows[], int k, int mt) {
   for (int m = 0; m < mt; m++) ifl_pack_f32(tile, rows[m], k, mt, m);
+}
+static __attribute__((unused)) void ifl_pack_tile_a8_b16(uint8_t *tile, const float *const rows[], int k, int mt) {
+  for (int m = 0; m < mt; m++) ifl_pack_a8_b16(tile, rows[m], k, mt, m);
 }
 static __attribute__((unused)) void ifl_pack_tile_a8_b32(uint8_t *tile, const float *const rows[], int k, int mt) {
   for (int m = 0; m < mt; m++) ifl_pack_a8_b32(tile, rows[m], k, mt, m);

@@ -29,7 +29,9 @@ IFL_INLINE void ifl_unpack_a8_(const uint8_t *tile, float *x, int stride, int k,
 static __attribute__((noinline, unused)) void ifl_unpack_row(ifl_act_kind kind, const uint8_t *tile, float *x, int k, int mt, int m, int t, int rows) {
   const int stride = rows == 1 ? 1 : 16;
   if (rows > 1) x += (int64_t)(t / 16) * k * 16 + t % 16;
-  if (kind == IFL_A8_B32) {
+  if (kind == IFL_A8_B16) {
+    ifl_unpack_a8_(tile, x, stride, k, mt, m, 16);
+  } else if (kind == IFL_A8_B32) {
     ifl_unpack_a8_(tile, x, stride, k, mt, m, 32);
   } else if (kind == IFL_A8_B64) {
     ifl_unpack_a8_(tile, x, stride, k, mt, m, 64);

@@ -228,6 +228,7 @@ func TestTileBytes(t *testing.T) {
 		dtype.F32: 64, dtype.F16: 32, dtype.BF16: 32, dtype.Q8B32: 8*64 + 64, dtype.Q8B64: 16*64 + 64, dtype.Q8B32T2: 8*64 + 32,
 		dtype.Q6B64: 12*64 + 64, dtype.Q5B64: 10*64 + 64, dtype.Q5B32: 5*64 + 64, dtype.Q4B32: 4*64 + 64, dtype.Q4B64: 8*64 + 64,
 		dtype.Q3HB64: 7*64 + 64, dtype.Q3B32: 3*64 + 64, dtype.Q2B32: 2*64 + 64,
+		dtype.Q6B16T2: 3*64 + 32, dtype.Q4B16T2: 2*64 + 32, dtype.Q2B16: 64 + 64,
 		dtype.Q6TB32: 6*64 + 32, dtype.Q5TB32: 5*64 + 32, dtype.Q4TB32: 4*64 + 16, dtype.Q3TB32: 3*64 + 16, dtype.Q2TB32: 2*64 + 16,
 	}
 	for dt := range dtype.Count {

@@ -29,11 +29,14 @@ const scaleCount = 64
 // maxCodes are the largest codes of the block types with a base; 0: no base.
 var maxCodes = [dtype.Count]int{
 	dtype.Q8B32: 255, dtype.Q8B64: 255, dtype.Q6B64: 63, dtype.Q5B64: 31, dtype.Q5B32: 31,
-	dtype.Q4B32: 15, dtype.Q4B64: 15, dtype.Q3HB64: 10, dtype.Q3B32: 7, dtype.Q2B32: 3,
+	dtype.Q4B32: 15, dtype.Q4B64: 15, dtype.Q3HB64: 10, dtype.Q3B32: 7, dtype.Q2B32: 3, dtype.Q2B16: 3,
 }
 
-// levelMeans are the root mean squares of the levels of trellis-coded types.
-var levelMeans = [dtype.Count]float64{dtype.Q6TB32: 44, dtype.Q5TB32: 22, dtype.Q4TB32: 30, dtype.Q3TB32: 32, dtype.Q2TB32: 37}
+// levelMeans are the root mean squares of the values of all codes of trellis-coded types and
+// of symmetric types with codes of fewer than 8 bits, for a scale of 1.
+var levelMeans = [dtype.Count]float64{
+	dtype.Q6TB32: 44, dtype.Q5TB32: 22, dtype.Q4TB32: 30, dtype.Q3TB32: 32, dtype.Q2TB32: 37, dtype.Q6B16T2: 18.5, dtype.Q4B16T2: 4.6,
+}
 
 // valuesOf returns the random values of an item, or an error for types that hold no
 // weights.

@@ -9,15 +9,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// actKinds lists the kinds of packed activations in the order of ifl_act_kind.
-var actKinds = []string{"f32", "a8_b32", "a8_b64"}
+// ActKinds lists the kinds of packed activations in the order of ifl_act_kind.
+var ActKinds = []string{"f32", "a8_b32", "a8_b64", "bf16", "a8_b16"}
 
 // MatmulShapes returns the distinct shapes of a compiled model's matmuls.
 func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 	var shapes []Shape
 	for _, s := range matmuls {
 		dt, ok := dtype.Parse(s.DType)
-		kind := slices.Index(actKinds, s.Act)
+		kind := slices.Index(ActKinds, s.Act)
 		if !ok || kind < 0 || len(s.Symbols) != len(s.Impls) || len(s.Tiles) != len(s.Impls) {
 			return nil, fmt.Errorf("matmul %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)
 		}

@@ -67,6 +67,14 @@ IFL_DEVICE ifl_codes ifl_pair_second(ifl_codes v) {
   return v;
 }
 
+/* Adds `by` to every byte; no byte carries. */
+IFL_DEVICE ifl_codes ifl_raise(ifl_codes v, const int by) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    v.x[i] += by * 0x01010101u;
+  return v;
+}
+
 /* Every byte rotated to the next one of its four. */
 IFL_DEVICE ifl_codes ifl_turn(ifl_codes v) {
 #pragma unroll
