@@ -106,7 +106,7 @@ typedef struct ifl_mark {
 enum { IFL_WAIT = -1, IFL_DONE = -2 };
 void ifl_trace(ifl_ctx *ctx, ifl_mark *marks, int64_t capacity);
 /* Calibration: from now on every matmul adds the squares of its input rows to sums[threads][ifl_calib_sums()], by column, and
- * products of columns to hessians[ifl_calib_hessians()], unless that is NULL. rows is memory for ifl_calib_row_len() floats
+ * their Hessian to hessians[ifl_calib_hessians()], unless that is NULL. rows is memory for ifl_calib_row_len() floats
  * per token or output row of a step. */
 int64_t ifl_calib_sums(void);
 int64_t ifl_calib_row_len(void);

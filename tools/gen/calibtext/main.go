@@ -23,7 +23,7 @@ import (
 
 // A source is a file of a repository, of which the text takes some kilobytes.
 type source struct {
-	what, licence    string
+	what, license    string
 	repo, commit     string
 	path             string
 	clean            func(data []byte) string
@@ -162,11 +162,11 @@ func table(size int) string {
 interleaved, so any beginning of the text holds every source in proportion. None of it is in WikiText-2, on which the
 documentation's perplexities are measured.
 
-| text | kilobytes | licence | file |
+| text | kilobytes | license | file |
 |---|---|---|---|
 `, size)
 	for _, s := range sources() {
-		fmt.Fprintf(&b, "| %s | %d | %s | %s of %s, commit %.10s |\n", s.what, s.kilobytes, s.licence, s.path, s.repo, s.commit)
+		fmt.Fprintf(&b, "| %s | %d | %s | %s of %s, commit %.10s |\n", s.what, s.kilobytes, s.license, s.path, s.repo, s.commit)
 	}
 	return b.String()
 }

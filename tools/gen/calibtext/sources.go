@@ -1,6 +1,6 @@
 package main
 
-// Licences in the list.
+// Licenses in the list.
 const (
 	gutenberg   = "public domain (Project Gutenberg, without its frame)"
 	declaration = "public domain (document of the United Nations)"
