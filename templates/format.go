@@ -37,17 +37,23 @@ func (f *format) decode(dt tensor.DType, n int) (pick, code string, err error) {
 		return f.pick, code, err
 	}
 	var b strings.Builder
-	b.WriteString(uses.ReplaceAllString(code+"\n", "v$1 = $2;\n"))
-	b.WriteString("\n    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n")
-	names := []string{"u6", "u7", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"}
-	for j := range 8 {
-		fmt.Fprintf(&b, "    USE(%d, ifl_levels(%s, %s, %s));\n", j, names[j+2], names[j+1], names[j])
+	use := func(j, before, second string) {
+		fmt.Fprintf(&b, "    USE(%s, ifl_levels(v%s, %s, %s));\n", j, j, before, second)
 	}
+	for _, v := range uses.FindAllStringSubmatch(code+"\n", -1) { // as early as possible, so that few values are kept
+		fmt.Fprintf(&b, "%sv%s = %s;\n", v[1], v[2], v[3])
+		if j := v[2]; j > "1" {
+			use(j, string('v')+string(j[0]-1), string('v')+string(j[0]-2))
+		}
+	}
+	b.WriteString("    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n")
+	use("0", "u7", "u6")
+	use("1", "v0", "u7")
 	return "", b.String(), nil
 }
 
-// uses matches a call of USE.
-var uses = regexp.MustCompile(`(?s)USE\((\d+), (.*?)\);\n`)
+// uses matches a call of USE and what is before it.
+var uses = regexp.MustCompile(`(?s)(.*?)USE\((\d+), (.*?)\);\n`)
 
 // formatArgs is the data of a format's template.
 type formatArgs struct {
