@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -36,24 +37,24 @@ func (f *format) decode(dt tensor.DType, n int) (pick, code string, err error) {
 	if err != nil || tensor.TrellisOf(dt) == nil {
 		return f.pick, code, err
 	}
-	var b strings.Builder
-	use := func(j, before, second string) {
-		fmt.Fprintf(&b, "    USE(%s, ifl_levels(v%s, %s, %s));\n", j, j, before, second)
-	}
-	for _, v := range uses.FindAllStringSubmatch(code+"\n", -1) { // as early as possible, so that few values are kept
-		fmt.Fprintf(&b, "%sv%s = %s;\n", v[1], v[2], v[3])
-		if j := v[2]; j > "1" {
-			use(j, string('v')+string(j[0]-1), string('v')+string(j[0]-2))
+	code = uses.ReplaceAllStringFunc(code+"\n", func(call string) string {
+		m := uses.FindStringSubmatch(call)
+		text := fmt.Sprintf("v%s = %s;\n", m[1], m[2])
+		if j, _ := strconv.Atoi(m[1]); j >= 2 { // as early as possible, so that few values are kept
+			text += levelOf(j, fmt.Sprintf("v%d", j-1), fmt.Sprintf("v%d", j-2))
 		}
-	}
-	b.WriteString("    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n")
-	use("0", "u7", "u6")
-	use("1", "v0", "u7")
-	return "", b.String(), nil
+		return text
+	})
+	return "", code + "    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n" + levelOf(0, "u7", "u6") + levelOf(1, "v0", "u7"), nil
 }
 
-// uses matches a call of USE and what is before it.
-var uses = regexp.MustCompile(`(?s)(.*?)USE\((\d+), (.*?)\);\n`)
+// levelOf returns the call of USE for vector j, after those with the codes before.
+func levelOf(j int, before, second string) string {
+	return fmt.Sprintf("    USE(%d, ifl_levels(v%d, %s, %s));\n", j, j, before, second)
+}
+
+// uses matches a call of USE.
+var uses = regexp.MustCompile(`(?s)USE\((\d+), (.*?)\);\n`)
 
 // formatArgs is the data of a format's template.
 type formatArgs struct {
