@@ -54,3 +54,17 @@ func suggest(have string, legal []string) string {
 	}
 	return ""
 }
+
+// yamlError converts an error of yaml.v3 ("yaml: line 3: …") to an Error.
+func yamlError(file string, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := Pos{File: file}
+	if n, _ := fmt.Sscanf(msg, "line %d:", &p.Line); n == 1 {
+		p.Col = 1
+		_, msg, _ = strings.Cut(msg, ": ")
+	}
+	if strings.Contains(msg, "control characters") {
+		msg += "; a model spec is a text file; is this another kind of file?"
+	}
+	return &Error{Pos: p, What: "not YAML: " + msg}
+}

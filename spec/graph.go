@@ -169,13 +169,13 @@ func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 
 // lowerGraph is LowerText for a model spec with a graph.
 func (m *Model) lowerGraph() []byte {
-	m.standard = map[string]string{}
+	m.declared = map[string]declaration{}
 	mod, err := m.parseGraph(m.graph)
 	if err != nil {
 		panic("bug: a graph that parsed before no longer parses: " + err.Error())
 	}
 	for _, w := range mod.Weights {
-		m.standard[w.Name] = w.Name
+		m.declared[w.Name] = declaration{name: w.Name, std: w.Name, base: w.Name}
 	}
 	return m.graph
 }

@@ -186,12 +186,16 @@ func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	var network *yaml.Node
 	rest := *root
 	rest.Content = nil
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "network_structure" && network == nil {
-			network = deref(root.Content[i+1])
+	keys, err := s.takeBudget(d, root.Content)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := 0; i+1 < len(keys); i += 2 {
+		if keys[i].Value == "network_structure" && network == nil {
+			network = deref(keys[i+1])
 			continue
 		}
-		rest.Content = append(rest.Content, root.Content[i], root.Content[i+1])
+		rest.Content = append(rest.Content, keys[i], keys[i+1])
 	}
 	if err := d.structure(&rest, reflect.ValueOf(s).Elem(), ""); err != nil {
 		return nil, nil, err
@@ -210,20 +214,6 @@ func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
 	return s, network, nil
-}
-
-// yamlError converts an error of yaml.v3 ("yaml: line 3: …") to an Error.
-func yamlError(file string, err error) error {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := Pos{File: file}
-	if n, _ := fmt.Sscanf(msg, "line %d:", &p.Line); n == 1 {
-		p.Col = 1
-		_, msg, _ = strings.Cut(msg, ": ")
-	}
-	if strings.Contains(msg, "control characters") {
-		msg += "; a model spec is a text file; is this another kind of file?"
-	}
-	return &Error{Pos: p, What: "not YAML: " + msg}
 }
 
 // readConfig reads config.json, or else the weight file's metadata, into Config.
@@ -312,7 +302,7 @@ func (s *Spec) applyOptions(opt Options) error {
 		flag, val string
 		set       func(string) error
 	}{
-		{"--quant", opt.Quant, func(v string) (err error) { s.Quant, err = ParseType(v); return }},
+		{"--quant", opt.Quant, s.setQuant},
 		{"--kv", opt.KV, func(v string) (err error) {
 			if s.KVType, err = ParseType(v); err == nil {
 				err = checkKVType(s.KVType)

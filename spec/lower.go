@@ -42,7 +42,7 @@ func (m *Model) misfit(err error) error {
 	}
 	name := strings.TrimPrefix(weightReference.FindString(what), "@")
 	for _, std := range m.Tensors() {
-		if form, _ := layerForm(std); form == m.standard[name] {
+		if form, _ := layerForm(std); form == m.declared[name].std {
 			t := m.tensors[std]
 			return errAt(m.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
 		}
@@ -55,7 +55,7 @@ func (m *Model) LowerText() ([]byte, error) {
 	if m.graph != nil {
 		return m.lowerGraph(), nil
 	}
-	m.standard = map[string]string{}
+	m.declared = map[string]declaration{}
 	l := &lowerer{Model: m, decls: map[string]bool{}, read: map[string]bool{}}
 	for _, s := range m.stacks() {
 		l.enter(&s)
@@ -265,8 +265,8 @@ func commonWindow(windows []int) int {
 // of this network reads. Omitting such a tensor silently would give wrong results.
 func (l *lowerer) checkAllUsed() {
 	used := map[string]bool{}
-	for _, std := range l.standard {
-		used[std] = true
+	for _, d := range l.declared {
+		used[d.std] = true
 	}
 	for _, std := range l.Tensors() {
 		form, _ := layerForm(std)

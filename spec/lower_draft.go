@@ -33,7 +33,7 @@ func (l *lowerer) features(x string) string {
 // inner returns the lowerer of the draft layer, with graph decode as its outer one.
 func (l *lowerer) inner() *lowerer {
 	if l.draftLowerer == nil {
-		l.Draft.Model.standard = map[string]string{}
+		l.Draft.Model.declared = map[string]declaration{}
 		d := &lowerer{Model: l.Draft.Model, decls: l.decls, read: map[string]bool{}, prefix: "draft_"}
 		d.enter(&d.stacks()[0])
 		d.kv = "%draft_kv"
@@ -114,7 +114,7 @@ func (l *lowerer) draftHead() string {
 // adopt adds the declarations and the graph of the draft layer to those of the model.
 func (l *lowerer) adopt(in *lowerer) {
 	l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
-	maps.Copy(l.standard, in.standard)
+	maps.Copy(l.declared, in.declared)
 	if l.err == nil {
 		l.err = in.err
 	}

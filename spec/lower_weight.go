@@ -78,9 +78,10 @@ func (l *lowerer) wide(block bool) tensor.DType {
 // name of its tensors, and the layers that it is an array over.
 type declaration struct {
 	name, std string
-	lo, hi    int  // layers
-	layered   bool // an array over them; false for one tensor
-	experts   int  // number of experts that it is an array over; 0: none
+	base      string // the name without the first layer of a later run
+	lo, hi    int    // layers
+	layered   bool   // an array over them; false for one tensor
+	experts   int    // number of experts that it is an array over; 0: none
 }
 
 // declaration returns the consecutive layers around the current one that have
@@ -94,6 +95,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	if strings.HasPrefix(std, "dec.{i}."+secondPart) {
 		d.name = "second_" + name
 	}
+	d.base = d.name
 	if !strings.Contains(std, "{i}") {
 		return d
 	}
@@ -124,7 +126,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	d.lo, d.hi = l.at, l.at+1
 	alike := func(i int) bool {
 		t, here := l.tensors[layerName(std, i)], l.tensors[layerName(std, l.at)]
-		return has(i) && t.Pattern == here.Pattern && slices.Equal(t.Shape, here.Shape)
+		return has(i) && t.Pattern == here.Pattern && slices.Equal(t.Shape, here.Shape) && slices.Equal(l.typesAt(&d, i), l.typesAt(&d, l.at))
 	}
 	for d.lo > 0 && alike(d.lo-1) {
 		d.lo--
@@ -160,7 +162,7 @@ func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, transfor
 	}
 	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", d.name, n, typ, strings.Join(dims, ", "), transform))
 	l.decls["@"+d.name] = true
-	l.standard[d.name] = d.std
+	l.declared[d.name] = d
 }
 
 // linear writes y = x·wᵀ, without the bias.

@@ -23,8 +23,8 @@ type Model struct {
 	Medusa  *MedusaHeads // nil: the model has none
 	Draft   *DraftLayer  // nil: the model has none
 
-	tensors  map[string]Tensor // by standard name
-	standard map[string]string // by weight of the lowered module: the standard name of its tensor
+	tensors  map[string]Tensor      // by standard name
+	declared map[string]declaration // by weight of the lowered module
 
 	attentionInput int // width of the input of queries, keys and values; 0: Hyper.Hidden
 

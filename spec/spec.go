@@ -12,7 +12,7 @@ const Version = 1
 // Options are settings from the command line that override a model spec.
 type Options struct {
 	ModelDir   string // folder of the model's files; "": the model spec's
-	Quant      string // weight type for all tensors; "f32" also sets f32 activations and KV cache
+	Quant      string // weight type for all tensors, or a budget; "f32" also sets f32 activations and KV cache
 	KV         string // KV cache type
 	Devices    string // device string
 	MaxContext int    // positions; 0: the model spec's
@@ -62,8 +62,8 @@ type Spec struct {
 	Graph   string         `yaml:"graph"`             // module in IR text, used in place of network_structure; $name inserts a hyper-parameter, ${…} an expression
 	Ignore  []string       `yaml:"ignore_tensors"`    // patterns of stored tensors that are not part of the computation, with * for any characters
 
-	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices; default: the type that they are stored in
-	Types                OrderedMap   `yaml:"types"`                  // types of single weights, instead of quant: name as in `iflowc ir` or standard name, or a glob pattern → type; the last match wins
+	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices, or a budget: bits per weight (4.5), the size of the weights (3GB), fit or loss=1%; default: the type that they are stored in
+	Types                OrderedMap   `yaml:"types"`                  // types of single weights, instead of quant: name as in `iflowc ir` or standard name, or a glob pattern → type; layers may follow, as in w_down[0..4]; the last match wins
 	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 if quant is f32
 	Activations          string       `yaml:"activations"`            // type that the inputs of matmuls are rounded to: f32, bf16, int8 or int8+N with N outlier groups per row; default: by the weight type
 	Importance           string       `yaml:"importance"`             // importance matrix in model_dir, which weights the errors of quantization; `BIN calibrate` writes one
@@ -83,6 +83,8 @@ type Spec struct {
 	Comments any `yaml:"COMMENTS"`   // ignored, as in Inferflow
 	TopQKV   any `yaml:"qkv_format"` // ignored; two of Inferflow's files have the key at the top level
 
+	// Budget is that of `quant`, if it has one in place of a type; Quant is then Invalid.
+	Budget Budget `yaml:"-"`
 	// Config is config.json, or the metadata of a GGUF or llama2.c file under
 	// config.json's names, with `hyper` on top.
 	Config map[string]any `yaml:"-"`

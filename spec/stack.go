@@ -140,6 +140,7 @@ func (m *Model) kind(s *stack, layer int) string {
 	if m.Net.sharedAt(layer) {
 		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own
 	}
+	kind += fmt.Sprintf(" types=%d", m.typeRange(layer))
 	for _, form := range m.renamed {
 		kind += " " + m.tensors[layerName(form, layer)].Pattern
 	}

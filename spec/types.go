@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -28,12 +29,12 @@ var engineNames = map[string]string{
 
 // WeightTypes returns the exceptions from `quant` that `types` lists. Its keys
 // are standard tensor names ("dec.{i}.self_attn.wv", "output"), Inferflow's names
-// ("attn_wv") or weights of the IR, with * for any characters ("w_*"). The last
-// matching key wins. A key without a matching weight is an error. Call it after
-// Lower.
+// ("attn_wv") or weights of the IR, with * for any characters ("w_*"). Layers may
+// follow ("w_down[0..4]"). The last matching key wins. A key without a matching
+// weight is an error. Call it after Lower.
 func (m *Model) WeightTypes() ([]WeightType, error) {
 	var names []string
-	for name := range m.standard {
+	for name := range m.declared {
 		names = append(names, name)
 	}
 	sort.Strings(names)
@@ -45,7 +46,7 @@ func (m *Model) WeightTypes() ([]WeightType, error) {
 		}
 		found := false
 		for _, name := range names {
-			if m.namesWeight(e.Key, name) {
+			if d := m.declared[name]; keyOf(e.Key).names(&d) {
 				out, found = append(out, WeightType{name, t}), true
 			}
 		}
@@ -56,16 +57,73 @@ func (m *Model) WeightTypes() ([]WeightType, error) {
 	return out, nil
 }
 
-func (m *Model) namesWeight(key, weight string) bool {
-	if full, ok := engineNames[key]; ok {
-		key = full
+// A typeKey is a key of `types`: a name, and the layers LO to HI-1 if [LO..HI]
+// follows it. Without layers it names weights by their whole name, with layers by the
+// name that all layers share.
+type typeKey struct {
+	name   string
+	layers bool
+	lo, hi int
+}
+
+var layersForm = regexp.MustCompile(`^(.+)\[([0-9]{1,6})\.\.([0-9]{1,6})\]$`)
+
+func keyOf(key string) typeKey {
+	k := typeKey{name: key}
+	if m := layersForm.FindStringSubmatch(key); m != nil {
+		k.name, k.layers = m[1], true
+		k.lo, _ = strconv.Atoi(m[2]) // at most six digits
+		k.hi, _ = strconv.Atoi(m[3])
 	}
-	std := m.standard[weight]
-	if key == std || key == strings.TrimSuffix(std, ".weight") {
+	if full, ok := engineNames[k.name]; ok {
+		k.name = full
+	}
+	return k
+}
+
+// names reports whether the key names a declared weight.
+func (k typeKey) names(d *declaration) bool {
+	name := d.name
+	if k.layers {
+		if name = d.base; !d.layered || d.lo < k.lo || d.hi > k.hi {
+			return false
+		}
+	}
+	if k.name == d.std || k.name == strings.TrimSuffix(d.std, ".weight") {
 		return true
 	}
-	ok, err := path.Match(key, weight)
+	ok, err := path.Match(k.name, name)
 	return err == nil && ok
+}
+
+// typesAt returns the keys with layers that name a weight's element of a layer, by their
+// positions. Elements of equal keys are one array.
+func (m *Model) typesAt(d *declaration, layer int) (keys []int) {
+	one := *d
+	one.lo, one.hi, one.layered = layer, layer+1, true
+	for i, e := range m.Spec.Types {
+		if k := keyOf(e.Key); k.layers && k.names(&one) {
+			keys = append(keys, i)
+		}
+	}
+	return keys
+}
+
+// typeRange returns the number of layers at which a range of `types` begins or ends, up to
+// a layer. Layers with the same number have the same types.
+func (m *Model) typeRange(layer int) (n int) {
+	ends := map[int]bool{}
+	for _, e := range m.Spec.Types {
+		if k := keyOf(e.Key); k.layers {
+			ends[k.lo], ends[k.hi] = true, true
+		}
+	}
+	for end := range ends {
+		if end <= layer {
+			n++
+		}
+	}
+	return n
 }
 
 // ParseType parses a weight type: a size such as q4, a type's name or one of its
@@ -144,4 +202,21 @@ func sizeOf(name string) (size *dtype.Size, from string) {
 		}
 	}
 	return size, from
+}
+
+// LayersKey returns the key of `types` for layers lo to hi−1 of a weight of the lowered
+// module, or for the whole weight if it has no others.
+func (m *Model) LayersKey(weight string, lo, hi int) string {
+	d, ok := m.declared[weight]
+	if !ok || !d.layered || lo <= d.lo && hi >= d.hi {
+		return weight
+	}
+	return fmt.Sprintf("%s[%d..%d]", d.base, lo, hi)
+}
+
+// Layers returns the layers lo to hi−1 of a weight of the lowered module that is an array
+// over layers; false for other weights.
+func (m *Model) Layers(weight string) (lo, hi int, ok bool) {
+	d := m.declared[weight]
+	return d.lo, d.hi, d.layered
 }

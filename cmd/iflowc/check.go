@@ -43,15 +43,15 @@ type verdict struct {
 // Run checks a model by its spec, its configuration and the headers of its
 // weight files. It does everything that compile does before it calls a C
 // compiler and reads weights.
-func (c *checkCmd) Run() error {
+func (c *checkCmd) Run(ctx context.Context) error {
 	opt := c.options()
 	opt.Target = c.Target
-	m, err := compiler.Open(c.Spec, opt)
+	m, err := compiler.Open(ctx, c.Spec, opt)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	p, err := m.Generate(context.Background())
+	p, err := m.Generate(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ type importCmd struct {
 }
 
 // Run prints the model spec derived from a folder or file.
-func (c *importCmd) Run() error {
+func (c *importCmd) Run(ctx context.Context) error {
 	if c.Out != "" {
 		if err := destination.Check("-o", c.Out); err != nil {
 			return usageError{err}
 		}
 	}
-	m, err := c.open()
+	m, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

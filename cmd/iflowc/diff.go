@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,14 +51,14 @@ type layerDiff struct {
 var errLeaves = errors.New("the model differs from the reference")
 
 // Run compares the model with the reference, layer by layer.
-func (c *diffCmd) Run() error {
+func (c *diffCmd) Run(ctx context.Context) error {
 	ref, err := npz.Open(c.Ref)
 	if err != nil {
 		return usageError{err}
 	}
 	defer ref.Close()
 	f := modelFlags{Spec: c.Spec, ModelDir: c.ModelDir, Quant: "f32"}
-	m, err := f.open()
+	m, err := f.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func dumpOf(t *testing.T, folder string) *dump {
 		t.Fatal(err)
 	}
 	decode(t, string(text), &want)
-	m, err := (&modelFlags{Spec: folder, Quant: "f32"}).open()
+	m, err := (&modelFlags{Spec: folder, Quant: "f32"}).open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestDiffAgrees(t *testing.T) {
 	for _, c := range []struct{ name, kind, ids string }{{"llama", "prompt.", ""}, {"distilbert", "", ""}, {"llama", "other.", "given"}} {
 		d := dumpOf(t, tinyModels+c.name)
 		if c.name == "llama" {
-			m, err := (&modelFlags{Spec: tinyModels + c.name}).open()
+			m, err := (&modelFlags{Spec: tinyModels + c.name}).open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,6 +29,7 @@ var elsewhere = []struct{ command, by string }{
 	{"BIN classify --pair", "runtime/cli TestClassifyPair"},
 	{"BIN embed --prompt-name", "runtime/cli TestPrompts"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
+	{"BIN perplexity --against", "runtime/cli TestPerplexityAgainst"},
 	{"BIN info --json", "cmd/iflowc TestJSONKeys"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},
 	{"BIN tune --device", "cmd/iflowc TestEmulatedProfile"},

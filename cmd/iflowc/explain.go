@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,19 +14,45 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
+	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/templates"
 )
 
-type explainCmd struct{ modelFlags }
+type explainCmd struct {
+	modelFlags
+	Target string `help:"Target: cpu, or cuda to choose for the memory of the GPU here with --quant fit." enum:"cpu,cuda" default:"cpu"`
+	Plot   string `help:"With a budget in --quant: plot the expected loss over the size of the weights to this file (.svg or .png)." type:"path" placeholder:"FILE"`
+	JSON   bool   `name:"json" help:"With a budget in --quant: print only the chosen types, as one JSON document."`
+}
 
 // Run prints for each matmul of the step the candidates, their measured times,
-// and which one is used for which row count and why.
-func (c *explainCmd) Run() error {
-	m, err := c.open()
+// and which one is used for which row count and why; before it, for a budget, the types.
+func (c *explainCmd) Run(ctx context.Context) error {
+	if c.Plot != "" {
+		if err := errors.Join(plot.Check(c.Plot), destination.Check("--plot", c.Plot)); err != nil {
+			return usageError{err}
+		}
+	}
+	m, err := c.open(ctx, c.Target)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	if m.Choice == nil && (c.Plot != "" || c.JSON) {
+		return usageError{errors.New("--plot and --json describe the types for a budget, such as --quant 4.5; the model has none")}
+	}
+	if c.Plot != "" {
+		if err := choiceFigure(m.Spec.Name, m.Choice).Write(c.Plot); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return json.NewEncoder(os.Stdout).Encode(m.Choice)
+	}
+	if m.Choice != nil {
+		explainChoice(os.Stdout, m.Choice)
+	}
 	cpu, err := m.Step()
 	if err != nil {
 		return err
@@ -63,7 +92,7 @@ func explain(w io.Writer, matmuls []manifest.Matmul, cat *templates.Catalog, p *
 		same := func(s manifest.Matmul) bool { return s.N == first.N && s.K == first.K && s.DType == first.DType }
 		var names []string
 		for _, s := range matmuls {
-			if same(s) {
+			if same(s) && !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
 			}
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ type irCmd struct {
 }
 
 // Run prints the IR of a model.
-func (c *irCmd) Run() error {
+func (c *irCmd) Run(ctx context.Context) error {
 	if c.After != "" {
 		if err := compiler.KnownPass(c.After, "lower"); err != nil {
 			return usageError{fmt.Errorf("--after %s: %w", c.After, err)}
@@ -37,7 +38,7 @@ func (c *irCmd) Run() error {
 			return usageError{err}
 		}
 	}
-	m, err := c.open()
+	m, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

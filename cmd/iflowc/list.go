@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -66,7 +67,7 @@ func (c *listCmd) Run() error {
 
 // parametersOf counts the parameters of a model that is embedded.
 func parametersOf(name string) (int64, error) {
-	m, err := compiler.Open(name, compiler.Options{})
+	m, err := compiler.Open(context.Background(), name, compiler.Options{})
 	if err != nil {
 		return 0, err
 	}

@@ -60,7 +60,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if c.Threads < 1 || c.Threads > 1024 {
 		return usageError{fmt.Errorf("--threads %d: must be between 1 and 1024", c.Threads)}
 	}
-	m, err := c.open()
+	m, err := c.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *profileCmd) runOnGPU(ctx context.Context) error {
 	bar := newProgress()
 	defer bar.done()
 	o.Target, o.CC, o.ISA, o.Out, o.Progress = c.Target, c.CC, "portable", bin, bar.build
-	m, err := compiler.Open(c.Spec, o)
+	m, err := compiler.Open(ctx, c.Spec, o)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.
 	if machine.Kernels, err = hashKernels(cat, isa); err != nil {
 		return "", err
 	}
-	b := &toolchain.Builder{Cache: cache, CC: cc, Progress: bar.units}
+	b := &toolchain.Builder{Cache: cache, CC: cc, Progress: func(done, total int, name string) { bar.units("compiling", done, total, name) }}
 	objects, err := b.Objects(ctx, units)
 	if err != nil {
 		return "", err

@@ -41,14 +41,14 @@ func (p *progress) build(b compiler.Progress) {
 	case b.Unit == "bytes":
 		p.bytes(b.Done, b.Total)
 	default:
-		p.units(int(b.Done), int(b.Total), b.Unit)
+		p.units(b.Stage, int(b.Done), int(b.Total), b.Unit)
 	}
 }
 
-// units reports finished translation units.
-func (p *progress) units(done, total int, name string) {
-	left := p.left("compiling", int64(done), int64(total))
-	p.show("compiling", fmt.Sprintf("compiling %d/%d%s %s", done, total, left, name), done == total)
+// units reports the finished parts of a stage, such as translation units.
+func (p *progress) units(stage string, done, total int, name string) {
+	left := p.left(stage, int64(done), int64(total))
+	p.show(stage, fmt.Sprintf("%s %d/%d%s %s", stage, done, total, left, name), done == total)
 }
 
 // bytes reports packed weights.

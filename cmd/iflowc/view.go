@@ -39,7 +39,7 @@ func (c *viewCmd) Run(ctx context.Context) error {
 			return usageError{err}
 		}
 	}
-	d, err := c.viewOf()
+	d, err := c.viewOf(ctx)
 	if err != nil {
 		return err
 	}

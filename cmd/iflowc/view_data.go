@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,8 +110,8 @@ type viewMatmul struct {
 }
 
 // viewOf compiles the model and returns the data of its report.
-func (c *viewCmd) viewOf() (*viewData, error) {
-	m, err := c.open()
+func (c *viewCmd) viewOf(ctx context.Context) (*viewData, error) {
+	m, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -58,12 +58,12 @@ func calibratedProgram(ctx context.Context, spec string, opt Options) (*Program,
 	if err != nil {
 		return nil, err
 	}
-	opt.Importance = path
+	opt.Importance, opt.choice = path, p.Choice // with the types that explain shows
 	return openProgram(ctx, spec, opt)
 }
 
 func openProgram(ctx context.Context, spec string, opt Options) (*Program, error) {
-	m, err := Open(spec, opt)
+	m, err := Open(ctx, spec, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 func TestCheap(t *testing.T) {
 	t.Parallel()
 	var said []string
-	m, err := Open("demo", Options{Quant: "q4", Notice: func(line string) { said = append(said, line) }})
+	m, err := Open(t.Context(), "demo", Options{Quant: "q4", Notice: func(line string) { said = append(said, line) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // the model in the working directory.
 type Options struct {
 	ModelDir       string  // folder of the model's files; "": model_dir of the spec, or the spec's folder
-	Quant          string  // weight type, such as q4_b64; "": the spec's
+	Quant          string  // weight type, such as q4_b64, or a budget, such as 4.5, 3GB, fit or loss=1%; "": the spec's
 	KV             string  // type of the KV cache; "": f16, or f32 for f32 weights
 	Activations    string  // type of matmul inputs: f32, bf16, int8, int8+N; "": the spec's
 	Devices        string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
@@ -50,7 +50,8 @@ type Options struct {
 	Notice   func(line string)                             // reports automatic choices; may be nil
 	Progress func(Progress)                                // reports slow work, one call at a time; may be nil
 
-	asStored bool // the types of the files, on one device, whatever the spec says
+	asStored bool    // the types of the files, on one device, whatever the spec says
+	choice   *Choice // the types for the budget; nil: to be chosen, if there is a budget
 }
 
 // Progress reports how far a stage of a build is.

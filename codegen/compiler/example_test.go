@@ -37,7 +37,7 @@ func ExampleCompile() {
 
 // Print what a pass does to a model's module.
 func ExampleModel_Module() {
-	m, err := compiler.Open("demo", compiler.Options{Quant: "f32"})
+	m, err := compiler.Open(context.Background(), "demo", compiler.Options{Quant: "f32"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func ExampleModel_Module() {
 
 // Run a model's module with the reference interpreter.
 func ExampleModel_Values() {
-	m, err := compiler.Open("demo", compiler.Options{Quant: "f32"})
+	m, err := compiler.Open(context.Background(), "demo", compiler.Options{Quant: "f32"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,8 +19,9 @@ import (
 // A Model is a spec with open files: everything known without reading weights.
 type Model struct {
 	*spec.Model
-	Context   int    // maximum tokens of a sequence
-	Placement string // why it is on these devices, if the compiler chose them
+	Context   int     // maximum tokens of a sequence
+	Placement string  // why it is on these devices, if the compiler chose them
+	Choice    *Choice // the types that the compiler chose for a budget; nil: no budget
 
 	opt         Options
 	set         *checkpoint.Set
@@ -28,7 +30,25 @@ type Model struct {
 
 // Open reads a spec, opens the weight files and checks everything that can be
 // checked without reading weights. The caller closes the model.
-func Open(path string, opt Options) (*Model, error) {
+//
+// A budget in place of a type (--quant 4.5) is the exception: types are chosen by
+// measurements, which are then in the cache. Compiling and measuring end with ctx.
+func Open(ctx context.Context, path string, opt Options) (*Model, error) {
+	m, err := open(path, opt, opt.choice)
+	if err != nil || m.Spec.Budget.IsZero() {
+		return m, err
+	}
+	defer m.Close()
+	c, err := choose(ctx, path, m)
+	if err != nil {
+		return nil, err
+	}
+	opt.notice("--quant %s: %.1f MB of weights, %.2f bits per weight, expected perplexity increase %.2g %%", c.Budget, float64(c.WeightBytes)/1e6, c.BitsPerWeight, 100*c.Loss)
+	return open(path, opt, c)
+}
+
+// open opens a model with the types of a choice, if it is not nil.
+func open(path string, opt Options, c *Choice) (*Model, error) {
 	path, err := specPath(path)
 	if err != nil {
 		return nil, err
@@ -38,7 +58,10 @@ func Open(path string, opt Options) (*Model, error) {
 		return nil, InputError{err}
 	}
 	if opt.asStored {
-		s.Quant, s.Types, s.Devices, s.Importance, s.Activations, s.DeltaTensorRatio = tensor.Invalid, nil, "", "", "", 0
+		s.Quant, s.Budget, s.Types, s.Devices, s.Importance, s.Activations, s.DeltaTensorRatio = tensor.Invalid, spec.Budget{}, nil, "", "", "", 0
+	}
+	if c != nil {
+		s.Budget, s.Types = spec.Budget{}, append(c.specTypes(), s.Types...)
 	}
 	if s.Pulled {
 		opt.notice("using %s, pulled to %s", s.Repository, s.ModelDir)
@@ -47,7 +70,7 @@ func Open(path string, opt Options) (*Model, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
-	m := &Model{opt: opt, set: set}
+	m := &Model{opt: opt, set: set, Choice: c}
 	if err := m.resolve(s); err != nil {
 		m.Close()
 		return nil, err

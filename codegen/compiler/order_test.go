@@ -46,7 +46,7 @@ func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
 
 // generate runs the front end: a spec's program, to be closed.
 func generate(spec string, opt Options) (*Program, error) {
-	m, err := Open(spec, opt)
+	m, err := Open(context.Background(), spec, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func TestUnoptimized(t *testing.T) {
 	long := prompt(20, 4)
 	want := logitsOf(t, demoModel(t, "f32", nil), engine.Options{Threads: 2}, [][]int32{long})[0]
 	raw := demoModel(t, "f32", func(m *ir.Module) {
-		om, err := Open("../../models/demo.yaml", Options{Quant: "f32"})
+		om, err := Open(t.Context(), "../../models/demo.yaml", Options{Quant: "f32"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func TestPlace(t *testing.T) {
 		{" auto:4xh100 ", "", "0&1;2&3"},
 		{"0&1", "0&1", ""},
 	} {
-		m, err := Open("demo", Options{Devices: x.devices})
+		m, err := Open(t.Context(), "demo", Options{Devices: x.devices})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: devices %q, because\n%s", x.devices, m.Spec.Devices, m.Placement)
 		}
 	}
-	if _, err := Open("demo", Options{Devices: "auto:2xabacus"}); err == nil || !strings.Contains(err.Error(), "h100") {
+	if _, err := Open(t.Context(), "demo", Options{Devices: "auto:2xabacus"}); err == nil || !strings.Contains(err.Error(), "h100") {
 		t.Errorf("an unknown machine: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestInstructionSets(t *testing.T) {
 func TestSkippingPasses(t *testing.T) {
 	t.Parallel()
 	for _, name := range passes.Names() {
-		m, err := Open(demoSpec, Options{Quant: "f32"})
+		m, err := Open(t.Context(), demoSpec, Options{Quant: "f32"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func TestSpreadFamilies(t *testing.T) {
 }
 
 func spreadModel(t *testing.T, path, devices string) {
-	m, err := Open(path, Options{Devices: devices})
+	m, err := Open(t.Context(), path, Options{Devices: devices})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func families(t *testing.T) (names []string) {
 		t.Fatalf("no models: %v", err)
 	}
 	for _, f := range files {
-		m, err := Open(filepath.Dir(f), Options{})
+		m, err := Open(t.Context(), filepath.Dir(f), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,7 @@ type commands struct {
 	Completion   completionCmd   `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
 	Version      versionCmd      `cmd:"" help:"Print the model's and the compiler's version."`
 	Embedded     embeddedCmd     `cmd:"" hidden:""`
+	Sensitivity  sensitivityCmd  `cmd:"" hidden:""`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the model's and the compiler's version."`
 }

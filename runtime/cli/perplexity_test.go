@@ -256,3 +256,24 @@ func TestPerplexityLogits(t *testing.T) {
 		t.Errorf("%d bytes follow the last row", len(rows))
 	}
 }
+
+// TestSensitivityErrors: plans that do not fit the binary.
+func TestSensitivityErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text, plan := filepath.Join(dir, "text"), filepath.Join(dir, "plan")
+	if err := os.WriteFile(text, []byte(strings.Repeat("The cat sat on a mat. ", 9)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := newBinary(t, nil)
+	for content, want := range map[string]string{
+		"{": "unexpected end", `{"tokens": 64, "window": 1}`: "no text", `{"tokens": 64, "window": 32, "noise": 0.1, "units": [{"weights": ["nothing"], "hi": 1}]}`: "no weight of [nothing]",
+	} {
+		if err := os.WriteFile(plan, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := b.run(t.Context(), "sensitivity", plan, text); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q, expected %q", content, code, stderr, want)
+		}
+	}
+}

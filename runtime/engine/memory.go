@@ -5,9 +5,8 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
+
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // Memory is the memory that an engine needs, in bytes.
@@ -56,7 +55,7 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 		return Memory{}, opt, err
 	}
 	opt = e.opt
-	mem := Memory{Available: available()}
+	mem := Memory{Available: device.AvailableMemory()}
 	for _, w := range m.Manifest.Weights {
 		mem.Weights = max(mem.Weights, w.Offset+w.Bytes)
 	}
@@ -83,43 +82,4 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	}
 	mem.KVCache = int64(opt.Pages) * mem.PageBytes
 	return mem, opt, mem.Check()
-}
-
-// available returns the memory that this process can allocate without swapping, within
-// the limit of its cgroup; 0: unknown.
-func available() int64 {
-	n := meminfo("/proc/meminfo")
-	limit, errLimit := number("/sys/fs/cgroup/memory.max")
-	used, errUsed := number("/sys/fs/cgroup/memory.current")
-	if errLimit == nil && errUsed == nil {
-		n = min(n, max(limit-used, 1))
-	}
-	return n
-}
-
-// meminfo returns MemAvailable of a file in the format of /proc/meminfo, in bytes; 0:
-// unknown.
-func meminfo(path string) int64 {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err == nil {
-				return kb << 10
-			}
-		}
-	}
-	return 0
-}
-
-// number reads a file that contains one number. A cgroup's "max" is an error.
-func number(path string) (int64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }

@@ -39,6 +39,15 @@ func (g *GPU) available() (int64, error) {
 	return int64(left), err
 }
 
+// Available returns the device's free memory in bytes.
+func (g *GPU) Available() (int64, error) {
+	if err := g.enter(); err != nil {
+		return 0, err
+	}
+	defer g.leave()
+	return g.available()
+}
+
 // A stream is a CUDA stream.
 type stream uintptr
 
