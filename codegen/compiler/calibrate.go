@@ -148,10 +148,11 @@ func (p *Program) coarseWeights() (n int64) {
 	return n
 }
 
-// rounds reports whether a weight's type does not hold the stored values exactly.
+// rounds reports whether a weight has another type than its file's, which does not hold
+// the stored values exactly.
 func (p *Program) rounds(it *pack.Item) bool {
 	for _, name := range it.Sources() {
-		if t, ok := p.set.Lookup(name); ok && !tensor.Lossless(it.DType, t.DType) {
+		if t, ok := p.set.Lookup(name); ok && it.DType != tensor.ComputeType(t.DType) && !tensor.Lossless(it.DType, t.DType) {
 			return true
 		}
 	}
