@@ -35,8 +35,8 @@ const (
 //go:embed calibration/text.txt
 var calibrationText []byte
 
-// Windows and tokens of a window that calibration processes of a text. More of them
-// gain nothing that docs/benchmarks/quantization.md could measure.
+// Windows and tokens of a window that calibration processes of a text: as many tokens as
+// in the measurements of docs/benchmarks/quantization.md.
 const (
 	calibrationWindows = 40
 	calibrationWindow  = 512
@@ -191,12 +191,12 @@ func (p *Program) storedProgram(ctx context.Context, spec string) (*Program, err
 		Profile: p.opt.Profile, Notice: p.opt.Notice, Progress: p.opt.Progress, asStored: true})
 }
 
-// Costs of calibration in nanoseconds of one core, from SmolLM2-135M on a Zen 4 with
-// AVX-512: of a weight for each token, with statistics, and of rounding a weight with
-// GPTQ error compensation.
+// Costs of calibration in nanoseconds of one core, from the CPU time of SmolLM2-135M on a
+// busy Zen 4 with AVX-512: of a weight for each token, with statistics (13.4 s for 4,096
+// tokens), and of rounding a weight to q4 with GPTQ error compensation (88 s).
 const (
-	tokenCost = 0.035
-	roundCost = 400
+	tokenCost = 0.024
+	roundCost = 830
 )
 
 // cheapTime is the estimate up to which compile calibrates by default.
