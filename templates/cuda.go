@@ -161,7 +161,7 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	if tensor.TrellisOf(dt) != nil {
 		unitVectors = vectors
 	}
-	_, decode, err := f.decode(dt, unitVectors)
+	_, decode, err := f.decode(dt, unitVectors, 4) // kernels load activations for each four vectors
 	if err != nil {
 		return nil, err
 	}

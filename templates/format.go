@@ -31,8 +31,9 @@ type formatHeader struct {
 
 // decode returns the C code that decodes the n stored vectors of a tile-block, as
 // decodeVectors, and the C expression of one code vector, or "". The values of
-// trellis-coded types depend on three codes each.
-func (f *format) decode(dt tensor.DType, n int) (pick, code string, err error) {
+// trellis-coded types depend on three codes each: vectors from `first` on are used as soon
+// as they are known, so that few are kept, and then those before it.
+func (f *format) decode(dt tensor.DType, n, first int) (pick, code string, err error) {
 	code, err = f.decodeVectors(n)
 	if err != nil || tensor.TrellisOf(dt) == nil {
 		return f.pick, code, err
@@ -40,17 +41,21 @@ func (f *format) decode(dt tensor.DType, n int) (pick, code string, err error) {
 	code = uses.ReplaceAllStringFunc(code+"\n", func(call string) string {
 		m := uses.FindStringSubmatch(call)
 		text := fmt.Sprintf("v%s = %s;\n", m[1], m[2])
-		if j, _ := strconv.Atoi(m[1]); j >= 2 { // as early as possible, so that few values are kept
-			text += levelOf(j, fmt.Sprintf("v%d", j-1), fmt.Sprintf("v%d", j-2))
+		if j, _ := strconv.Atoi(m[1]); j >= first {
+			text += useLevel(j)
 		}
 		return text
 	})
-	return "", code + "    u6 = ifl_turn(v6), u7 = ifl_turn(v7);\n" + levelOf(0, "u7", "u6") + levelOf(1, "v0", "u7"), nil
+	code += "    v8 = ifl_turn(v6), v9 = ifl_turn(v7);\n"
+	for j := range first {
+		code += useLevel(j)
+	}
+	return "", code, nil
 }
 
-// levelOf returns the call of USE for vector j, after those with the codes before.
-func levelOf(j int, before, second string) string {
-	return fmt.Sprintf("    USE(%d, ifl_levels(v%d, %s, %s));\n", j, j, before, second)
+// useLevel returns the use of vector j, which follows vectors j−2 and j−1 modulo 10.
+func useLevel(j int) string {
+	return fmt.Sprintf("    USE(%d, ifl_levels(v%d, v%d, v%d));\n", j, j, (j+9)%10, (j+8)%10)
 }
 
 // uses matches a call of USE.

@@ -168,8 +168,8 @@ type unit struct {
 // Temps returns the names of the variables that Decode uses.
 func (u *unit) Temps() string {
 	var names []string
-	for _, kind := range "puv" {
-		for i := range 8 {
+	for _, kind := range "pv" {
+		for i := range 10 {
 			if n := fmt.Sprintf("%c%d", kind, i); strings.Contains(u.Decode, n) {
 				names = append(names, n)
 			}
@@ -225,7 +225,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u.Zero, u.Trellis = int(tensor.Zero(dt)), levelsOf(dt, tensor.Zero(dt))
 	u.Stride = u.stride()
 	var err error
-	u.Pick, u.Decode, err = f.decode(dt, u.Vectors)
+	u.Pick, u.Decode, err = f.decode(dt, u.Vectors, 2)
 	return u, err
 }
 
