@@ -191,9 +191,9 @@ func (p *Program) storedProgram(ctx context.Context, spec string) (*Program, err
 		Profile: p.opt.Profile, Notice: p.opt.Notice, Progress: p.opt.Progress, asStored: true})
 }
 
-// Costs of calibration in nanoseconds of one core, from the CPU time of SmolLM2-135M on a
-// busy Zen 4 with AVX-512: of a weight for each token, with statistics (13.4 s for 4,096
-// tokens), and of rounding a weight to q4 with GPTQ error compensation (88 s).
+// Costs of calibration in nanoseconds of one core: of a weight for each token, with
+// statistics, and of rounding a weight to q4 with GPTQ error compensation. They are CPU
+// times of SmolLM2-135M on a busy Zen 4 with AVX-512: 13.4 s for 4,096 tokens, and 88 s.
 const (
 	tokenCost = 0.024
 	roundCost = 830
