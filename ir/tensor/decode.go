@@ -107,8 +107,8 @@ var blockDecoders = [dtype.Count]blockDecoder{
 	Q2B16: decodeAffine, Q8B32T2: decodeSigned, Q6B16T2: decodeSigned, Q4B16T2: decodeSigned, GQ8_0: decodeQ8_0,
 	A8B16: decodeActivation, A8B32: decodeActivation, A8B64: decodeActivation,
 	GQ4_0: decodeQ4_0, GQ4_1: decodeQ4_1, GQ5_0: decodeQ5_0, GQ5_1: decodeQ5_1,
-	GQ2K: decodeQ2K, GQ3K: decodeQ3K, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeQ6K,
-	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GNVFP4: decodeNVFP4, GTQ1: decodeTernary, GTQ2: decodeTernary,
+	GQ2K: decodeSixteen, GQ3K: decodeSixteen, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeSixteen,
+	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GNVFP4: decodeSixteen, GTQ1: decodeTernary, GTQ2: decodeTernary,
 }
 
 func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }

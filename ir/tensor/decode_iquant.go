@@ -49,20 +49,10 @@ func decodeLevels(dst []float32, dt DType, src []byte) {
 	}
 }
 
-// decodeNVFP4 decodes 64 values: four scales of 16 values, 8-bit floats without sign of 4
-// exponent bits and 3 of fraction, then for each 8 B nibbles, low nibbles first. A scale
-// is half of its value, because the levels are doubled.
-func decodeNVFP4(dst []float32, _ DType, src []byte) {
-	var codes [16]uint8
-	for sub := range 4 {
-		scale := codesNVFP4(&codes, src, sub)
-		for i, c := range codes {
-			dst[16*sub+i] = scale * float32(int(c)-32)
-		}
-	}
-}
-
-// codesNVFP4 returns the levels of 16 values, plus 32, and their scale.
+// codesNVFP4 returns the levels of 16 values, plus 32, and their scale. A block of 64 values
+// has four scales of 16, 8-bit floats without sign of 4 exponent bits and 3 of fraction, then
+// for each 8 B nibbles, low nibbles first. A scale is half of its value, because the levels
+// are doubled.
 func codesNVFP4(codes *[16]uint8, src []byte, sub int) (scale float32) {
 	for i, b := range src[4+8*sub:][:8] {
 		codes[i], codes[8+i] = uint8(32+mxfp4Levels[b&15]), uint8(32+mxfp4Levels[b>>4])

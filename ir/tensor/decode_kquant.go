@@ -3,20 +3,35 @@ package tensor
 // The k-quants of GGUF: super-blocks of 256 elements with sub-blocks that have quantized
 // scales (ggml's block_q2_K … block_q6_K).
 
-// decodeQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit
-// codes, f16 d, f16 dmin; x = (d·scale)·q − dmin·min.
-func decodeQ2K(dst []float32, _ DType, src []byte) {
+// decodeSixteen decodes the types that have a scale for 16 values.
+func decodeSixteen(dst []float32, dt DType, src []byte) {
 	var codes [16]uint8
-	for sub := range 16 {
-		dl, ml := codesQ2K(&codes, src, sub)
+	for sub := range dt.Block() / 16 {
+		scale, minimum, zero := codesSixteen(&codes, src, dt, sub)
 		for i, q := range codes {
-			dst[16*sub+i] = float32(dl*float32(q)) - ml
+			dst[16*sub+i] = float32(scale*float32(int(q)-zero)) - minimum
 		}
 	}
 }
 
-// codesQ2K returns the codes 0…3 of a sub-block, its scale, and its minimum, which is
-// subtracted.
+// codesSixteen returns sub-block sub of a block of one of these types:
+// x = scale·(code − zero) − minimum.
+func codesSixteen(codes *[16]uint8, src []byte, st DType, sub int) (scale, minimum float32, zero int) {
+	switch st {
+	case GQ2K:
+		scale, minimum = codesQ2K(codes, src, sub)
+	case GQ3K:
+		scale, zero = codesQ3K(codes, src, sub), 8
+	case GQ6K:
+		scale, zero = codesQ6K(codes, src, sub), 32
+	case GNVFP4:
+		scale, zero = codesNVFP4(codes, src, sub), 32
+	}
+	return scale, minimum, zero
+}
+
+// codesQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit codes, f16 d,
+// f16 dmin; x = (d·scale)·q − dmin·min.
 func codesQ2K(codes *[16]uint8, src []byte, sub int) (scale, minimum float32) {
 	scales, qs := src[:16], src[16:80]
 	d, dmin := f16At(src[80:]), f16At(src[82:])
@@ -28,19 +43,8 @@ func codesQ2K(codes *[16]uint8, src []byte, sub int) (scale, minimum float32) {
 	return d * float32(scales[sub]&15), dmin * float32(scales[sub]>>4)
 }
 
-// decodeQ3K: 32 B of inverted third bits, 64 B of two-bit codes, 12 B of
-// six-bit scales of 16 sub-blocks, f16 d; x = d·(scale − 32)·q, q in −4…3.
-func decodeQ3K(dst []float32, _ DType, src []byte) {
-	var codes [16]uint8
-	for sub := range 16 {
-		dl := codesQ3K(&codes, src, sub)
-		for i, q := range codes {
-			dst[16*sub+i] = dl * float32(int(q)-8)
-		}
-	}
-}
-
-// codesQ3K returns the codes of a sub-block, plus 8, and its scale.
+// codesQ3K: 32 B of inverted third bits, 64 B of two-bit codes, 12 B of six-bit scales of 16
+// sub-blocks, f16 d; x = d·(scale − 32)·q, q in −4…3. The codes are q + 8.
 func codesQ3K(codes *[16]uint8, src []byte, sub int) (scale float32) {
 	hmask, qs, packed := src[:32], src[32:96], src[96:108]
 	low := packed[sub%8] >> uint(sub/8*4) & 15
@@ -91,19 +95,8 @@ func decodeQ5K(dst []float32, _ DType, src []byte) {
 	}
 }
 
-// decodeQ6K: 128 B low nibbles, 64 B of two high bits, 16 signed scales, f16
-// d; sixteen sub-blocks of 16; x = (d·scale)·(q − 32).
-func decodeQ6K(dst []float32, _ DType, src []byte) {
-	var codes [16]uint8
-	for sub := range 16 {
-		dl := codesQ6K(&codes, src, sub)
-		for i, q := range codes {
-			dst[16*sub+i] = dl * float32(int(q)-32)
-		}
-	}
-}
-
-// codesQ6K returns the codes of a sub-block, plus 32, and its scale.
+// codesQ6K: 128 B low nibbles, 64 B of two high bits, 16 signed scales, f16 d; sixteen
+// sub-blocks of 16; x = (d·scale)·(q − 32).
 func codesQ6K(codes *[16]uint8, src []byte, sub int) (scale float32) {
 	ql, qh, scales := src[:128], src[128:192], src[192:208]
 	run, quarter, half := sub/8, sub%8/2, sub%2

@@ -214,17 +214,7 @@ func recodeSixteen(dst []byte, dt DType, src []byte, st DType) {
 	var codes [16]uint8
 	size := dt.BlockBytes()
 	for sub := range st.Block() / 16 {
-		var scale, minimum float32
-		switch st {
-		case GQ2K:
-			scale, minimum = codesQ2K(&codes, src, sub)
-		case GQ3K:
-			scale = codesQ3K(&codes, src, sub)
-		case GQ6K:
-			scale = codesQ6K(&codes, src, sub)
-		case GNVFP4:
-			scale = codesNVFP4(&codes, src, sub)
-		}
+		scale, minimum, _ := codesSixteen(&codes, src, st, sub)
 		PutBlockCodes(dt, dst[sub*size:][:size], saturateF16(float64(scale)), saturateF16(-float64(minimum)), codes[:])
 	}
 }
