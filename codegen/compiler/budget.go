@@ -10,6 +10,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/spec"
@@ -68,7 +69,7 @@ type budgeter struct {
 	units    []*unit
 	fixed    int64 // bytes of the file that do not depend on the choice
 	elements int64 // number of weights
-	sums     *sensitivities
+	sums     *sensitivity.Result
 	noise    float64
 	response response
 	why      string // why the sensitivities were not measured

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -34,31 +35,9 @@ const (
 // curveNoise are the errors of all matrices at once: about those of 6 to 2 bits.
 var curveNoise = []float64{0.0175, 0.035, 0.07, 0.14, 0.28}
 
-// A sensitivityPlan is the input of a binary's hidden subcommand sensitivity.
-type sensitivityPlan struct {
-	Tokens int               `json:"tokens"`
-	Window int               `json:"window"`
-	Noise  float64           `json:"noise"`
-	Curve  []float64         `json:"curve"`
-	Units  []sensitivityUnit `json:"units"`
-}
-
-type sensitivityUnit struct {
-	Weights []string `json:"weights"`
-	Lo      int      `json:"lo"`
-	Hi      int      `json:"hi"`
-}
-
-// sensitivities is its output: KL divergences in nats.
-type sensitivities struct {
-	Tokens int       `json:"tokens"` // 0: not measured
-	Units  []float64 `json:"units"`
-	Curve  []float64 `json:"curve"`
-}
-
 // planSensitivity chooses the parts of the layers and the tokens, and makes the units.
-func (b *budgeter) planSensitivity() (*sensitivityPlan, error) {
-	p := &sensitivityPlan{Window: sensitivityWindow, Noise: sensitivityNoise, Curve: curveNoise}
+func (b *budgeter) planSensitivity() (*sensitivity.Plan, error) {
+	p := &sensitivity.Plan{Window: sensitivityWindow, Noise: sensitivityNoise, Curve: curveNoise}
 	params := float64(b.float.Manifest().Params)
 	for parts := layerParts; ; parts /= 2 {
 		if err := b.makeUnits(parts); err != nil {
@@ -71,7 +50,7 @@ func (b *budgeter) planSensitivity() (*sensitivityPlan, error) {
 	}
 	p.Tokens = max(p.Tokens/sensitivityWindow*sensitivityWindow, minTokens)
 	for _, u := range b.units {
-		p.Units = append(p.Units, sensitivityUnit{u.names(), u.lo, max(u.hi, 1)})
+		p.Units = append(p.Units, sensitivity.Unit{Weights: u.names(), Lo: u.lo, Hi: max(u.hi, 1)})
 	}
 	return p, nil
 }
@@ -97,7 +76,7 @@ func (b *budgeter) unmeasured() string {
 
 // sensitivities returns the measurement of the units: from the cache or, if this machine can
 // measure the model, of a binary in f16. Otherwise it returns why not.
-func (b *budgeter) sensitivities(ctx context.Context, plan *sensitivityPlan) (s *sensitivities, why string, err error) {
+func (b *budgeter) sensitivities(ctx context.Context, plan *sensitivity.Plan) (s *sensitivity.Result, why string, err error) {
 	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return nil, "", err
@@ -132,13 +111,13 @@ func (b *budgeter) sensitivities(ctx context.Context, plan *sensitivityPlan) (s 
 	if err != nil {
 		return nil, "", err
 	}
-	s, err = plan.read(data)
+	s, err = readSensitivities(plan, data)
 	return s, "", err
 }
 
-// read parses the result of a plan.
-func (p *sensitivityPlan) read(data []byte) (*sensitivities, error) {
-	s := &sensitivities{}
+// readSensitivities parses the result of a plan.
+func readSensitivities(p *sensitivity.Plan, data []byte) (*sensitivity.Result, error) {
+	s := &sensitivity.Result{}
 	if err := json.Unmarshal(data, s); err != nil || len(s.Units) != len(p.Units) || len(s.Curve) != len(p.Curve) {
 		return nil, fmt.Errorf("bug: the subcommand sensitivity printed %q", data)
 	}
@@ -178,8 +157,8 @@ const usualLoss = 0.25
 
 // usual returns estimates in place of measurements: a loss in proportion to the number of
 // weights.
-func (b *budgeter) usual() *sensitivities {
-	s := &sensitivities{}
+func (b *budgeter) usual() *sensitivity.Result {
+	s := &sensitivity.Result{}
 	total := int64(0)
 	for _, u := range b.units {
 		total += u.weights

@@ -193,23 +193,16 @@ func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) erro
 		}
 	}
 	s.tokens = append(s.tokens[:0], make([]tokenScore, n)...)
-	var wg sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), n)
-	for k := range workers {
-		wg.Go(func() {
-			for i := k; i < n; i += workers {
-				t, row, token := &s.tokens[i], r.Row(output, i)[:vocab], tokens[r.First+i+1]
-				if s.ref == nil {
-					t.loss = nll(row, token)
-					continue
-				}
-				var refLoss float64
-				t.loss, refLoss, t.kl, t.same = compare(row, ref[i*vocab:][:vocab], token)
-				t.longer = t.loss - refLoss
-			}
-		})
-	}
-	wg.Wait()
+	parallel(n, func(i int) {
+		t, row, token := &s.tokens[i], r.Row(output, i)[:vocab], tokens[r.First+i+1]
+		if s.ref == nil {
+			t.loss = nll(row, token)
+			return
+		}
+		var refLoss float64
+		t.loss, refLoss, t.kl, t.same = compare(row, ref[i*vocab:][:vocab], token)
+		t.longer = t.loss - refLoss
+	})
 	for _, t := range s.tokens {
 		if math.IsNaN(t.loss) {
 			return decode.ErrNaN
@@ -222,6 +215,20 @@ func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) erro
 		}
 	}
 	return nil
+}
+
+// parallel calls f for 0 to n−1 on all CPUs.
+func parallel(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), n)
+	for k := range workers {
+		wg.Go(func() {
+			for i := k; i < n; i += workers {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // nll returns −log softmax(logits)[token].

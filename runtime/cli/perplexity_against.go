@@ -182,11 +182,17 @@ func compare(own, ref []float32, token int32) (loss, refLoss, kl float64, same b
 	sum, top, at := normalize(own)
 	refSum, refTop, refAt := normalize(ref)
 	shift, refShift := math.Log(sum)+float64(top), math.Log(refSum)+float64(refTop)
+	return shift - float64(own[token]), refShift - float64(ref[token]), klDivergence(ref, refShift, own, shift), at == refAt
+}
+
+// klDivergence returns Σ p·(log p − log q), where log p and log q are the logits ref and own
+// less their shifts.
+func klDivergence(ref []float32, refShift float64, own []float32, shift float64) (kl float64) {
 	for i, l := range ref {
 		logP := float64(l) - refShift
 		kl += math.Exp(logP) * (logP - (float64(own[i]) - shift))
 	}
-	return shift - float64(own[token]), refShift - float64(ref[token]), kl, at == refAt
+	return kl
 }
 
 // writeLogits writes rows of logits as the reader of --against expects them.

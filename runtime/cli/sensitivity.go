@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
-	"slices"
-	"sync"
 
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
@@ -25,41 +23,12 @@ type sensitivityCmd struct {
 	engineFlags `embed:""`
 }
 
-// A sensitivityPlan is the input of the subcommand.
-type sensitivityPlan struct {
-	Tokens int               `json:"tokens"` // of the text
-	Window int               `json:"window"` // tokens of a window
-	Noise  float64           `json:"noise"`  // error of a unit, relative to the root mean square of each block
-	Curve  []float64         `json:"curve"`  // errors of all units at once, ascending
-	Units  []sensitivityUnit `json:"units"`
-}
-
-// A sensitivityUnit is a group of matrices that get an error at once: the elements lo to
-// hi−1 of array weights.
-type sensitivityUnit struct {
-	Weights []string `json:"weights"`
-	Lo      int      `json:"lo"`
-	Hi      int      `json:"hi"`
-}
-
-// has reports whether an item belongs to the unit.
-func (u *sensitivityUnit) has(it *packed.Item) bool {
-	return slices.Contains(u.Weights, it.Name) && (len(it.Index) == 0 || u.Lo <= it.Index[0] && it.Index[0] < u.Hi)
-}
-
-// sensitivities is the output: mean KL divergences from the model without errors, in nats.
-type sensitivities struct {
-	Tokens int       `json:"tokens"` // scored
-	Units  []float64 `json:"units"`
-	Curve  []float64 `json:"curve"`
-}
-
 // maxReference is the maximum number of logits kept of the model without errors (256 MB).
 const maxReference = 64 << 20
 
 // Run gives each unit an error and compares the logits with those without it.
 func (c *sensitivityCmd) Run(ctx context.Context, m *model) error {
-	var plan sensitivityPlan
+	var plan sensitivity.Plan
 	data, err := os.ReadFile(c.Plan)
 	if err == nil {
 		err = json.Unmarshal(data, &plan)
@@ -120,11 +89,11 @@ type sensitivityRun struct {
 
 // measure runs the text once without errors, once for each unit, and once for each error
 // of all units.
-func (s *sensitivityRun) measure(ctx context.Context, plan *sensitivityPlan) (*sensitivities, error) {
+func (s *sensitivityRun) measure(ctx context.Context, plan *sensitivity.Plan) (*sensitivity.Result, error) {
 	if _, err := s.run(ctx); err != nil {
 		return nil, err
 	}
-	out := &sensitivities{Tokens: len(s.logP) / s.manifest.Vocab}
+	out := &sensitivity.Result{Tokens: len(s.logP) / s.manifest.Vocab}
 	bar := newProgress(s.Stderr, "matrices measured", len(plan.Units)+len(plan.Curve))
 	for i, u := range plan.Units {
 		var saved []byte
@@ -171,10 +140,10 @@ func (s *sensitivityRun) measure(ctx context.Context, plan *sensitivityPlan) (*s
 }
 
 // each calls f with the matrices of a unit and their bytes.
-func (s *sensitivityRun) each(u *sensitivityUnit, f func(it *packed.Item, mem []byte) error) error {
+func (s *sensitivityRun) each(u *sensitivity.Unit, f func(it *packed.Item, mem []byte) error) error {
 	items, found := s.packed.Items(), false
 	for i := range items {
-		if it := &items[i]; u.has(it) {
+		if it := &items[i]; u.Has(it.Name, it.Index) {
 			found = true
 			if err := f(it, s.mem[it.Offset:][:it.Bytes]); err != nil {
 				return err
@@ -187,7 +156,7 @@ func (s *sensitivityRun) each(u *sensitivityUnit, f func(it *packed.Item, mem []
 	return nil
 }
 
-func (s *sensitivityRun) perturb(u *sensitivityUnit, noise float64, seed int) error {
+func (s *sensitivityRun) perturb(u *sensitivity.Unit, noise float64, seed int) error {
 	n := uint64(seed) << 32
 	return s.each(u, func(it *packed.Item, mem []byte) error {
 		n++
@@ -209,8 +178,17 @@ func (s *sensitivityRun) run(ctx context.Context) (float64, error) {
 			}
 			kl := make([]float64, r.Rows)
 			parallel(r.Rows, func(i int) {
-				ref := s.logP[at+i*vocab:][:vocab]
-				kl[i] = divergenceFrom(ref, r.Row(logits, i)[:vocab], first)
+				ref, row := s.logP[at+i*vocab:][:vocab], r.Row(logits, i)[:vocab]
+				total, top, _ := normalize(row)
+				shift := math.Log(total) + float64(top)
+				if !first {
+					kl[i] = klDivergence(ref, 0, row, shift)
+					return
+				}
+				for j, l := range row {
+					ref[j] = float32(float64(l) - shift)
+				}
+				kl[i] = total // not a number if a logit is not
 			})
 			at += r.Rows * vocab
 			for _, x := range kl {
@@ -226,36 +204,4 @@ func (s *sensitivityRun) run(ctx context.Context) (float64, error) {
 		return 0, decode.ErrNaN
 	}
 	return sum / float64(at/vocab), nil
-}
-
-// divergenceFrom returns Σ p·(log p − log q), where q is the softmax of the logits. If keep
-// is set, it stores log q as log p instead.
-func divergenceFrom(logP, logits []float32, keep bool) (kl float64) {
-	sum, top, _ := normalize(logits)
-	shift := math.Log(sum) + float64(top)
-	if keep {
-		for i, l := range logits {
-			logP[i] = float32(float64(l) - shift)
-		}
-		return sum // not a number if a logit is not
-	}
-	for i, l := range logits {
-		p := float64(logP[i])
-		kl += math.Exp(p) * (p - (float64(l) - shift))
-	}
-	return kl
-}
-
-// parallel calls f for 0 to n−1 on all CPUs.
-func parallel(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), n)
-	for k := range workers {
-		wg.Go(func() {
-			for i := k; i < n; i += workers {
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
