@@ -34,7 +34,7 @@ func (c *explainCmd) Run(ctx context.Context) error {
 			return usageError{err}
 		}
 	}
-	m, err := c.open(ctx, c.Target)
+	m, err := c.openFor(ctx, c.Target)
 	if err != nil {
 		return err
 	}

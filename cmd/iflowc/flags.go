@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 )
@@ -42,9 +41,14 @@ func (f *modelFlags) options() compiler.Options {
 }
 
 // open opens the model; the caller closes it.
-func (f *modelFlags) open(ctx context.Context, target ...string) (*compiler.Model, error) {
+func (f *modelFlags) open(ctx context.Context) (*compiler.Model, error) {
+	return f.openFor(ctx, "")
+}
+
+// openFor opens the model for a target; "" is the CPU.
+func (f *modelFlags) openFor(ctx context.Context, target string) (*compiler.Model, error) {
 	o := f.options()
-	o.Target = strings.Join(target, "")
+	o.Target = target
 	bar := newProgress()
 	defer bar.done()
 	o.Progress = bar.build
