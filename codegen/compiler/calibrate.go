@@ -20,6 +20,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -213,14 +214,11 @@ func (p *Program) cheap(coarse int64) bool {
 	}
 	work := tokenCost*calibrationWindows*calibrationWindow*float64(products) + roundCost*float64(coarse)
 	took := time.Duration(work / float64(runtime.NumCPU()))
-	bytes, memory := p.need(p.whole).Bytes+4*p.whole.CPU.Hessians, int64(0)
-	for _, m := range memories("/sys/devices/system/node") {
-		memory += m
-	}
+	bytes, memory := p.need(p.whole).Bytes+4*p.whole.CPU.Hessians, device.AvailableMemory()
 	switch {
 	case took > cheapTime:
 		p.opt.notice("not calibrated, which would take about %d minutes here; --calibrate always does it, or --importance FILE", int(took.Minutes()+1))
-	case memory > 0 && bytes > memory*3/4:
+	case memory > 0 && bytes > memory/5*4: // the engine plans with four fifths too
 		p.opt.notice("not calibrated, which would need %d GB of memory; --calibrate always does it, or --importance FILE", bytes>>30+1)
 	default:
 		return true
