@@ -91,15 +91,19 @@ func TestBenchRows(t *testing.T) {
 	}
 	var tests []string
 	for _, r := range rows {
-		has(t, "row", r, "test", "batch", "tok_s", "gb_s", "share_of_bandwidth", "share_of_peak")
+		has(t, "row", r, "test", "batch", "tok_s", "gb_s", "share_of_bandwidth", "share_of_peak", "share_of_roofline")
 		var row struct {
 			Test string `json:"test"`
 			Rate struct {
 				Min, Median, Max float64
 			} `json:"tok_s"`
+			Roofline float64 `json:"share_of_roofline"`
 		}
 		decode(t, string(r), &row)
 		tests = append(tests, row.Test)
+		if row.Roofline <= 0 {
+			t.Errorf("%s: %g of the roofline", row.Test, row.Roofline)
+		}
 		if !(row.Rate.Min > 0 && row.Rate.Min <= row.Rate.Median && row.Rate.Median <= row.Rate.Max) {
 			t.Errorf("%s: %+v tokens a second", row.Test, row.Rate)
 		}

@@ -58,8 +58,10 @@ func TestView(t *testing.T) {
 			}
 			r := d.Regions[op.Region]
 			seen[op.Region] = true
-			if w := "@" + r.Weight; r.Weight != "" && !slices.Contains(op.Args, w) {
-				t.Errorf("%s %v leads to region %s, which reads %s", op.Op, op.Results, r.Function, w)
+			for _, p := range r.Products {
+				if !slices.Contains(op.Args, "@"+p.Weight) {
+					t.Errorf("%s %v leads to region %s, which reads %s", op.Op, op.Results, r.Function, p.Weight)
+				}
 			}
 			if !strings.HasPrefix(r.Function, "r") || !strings.Contains(r.Source, r.Function+"(ifl_ctx") || !strings.HasSuffix(r.Source, "\n}\n") {
 				t.Errorf("region %d has source %.60q", op.Region, r.Source)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // attention emits attention over the paged KV cache.
@@ -44,6 +45,10 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	w.P(".calib = %s,", e.scores(r))
 	w.P("};")
 	w.P("%s(&a);", sym)
+	if a.Selected == nil && a.Every <= 1 && !a.Cross {
+		e.out.Manifest.Regions[r.Number].Attention = &manifest.Attention{
+			State: a.State.Name, MACs: a.Heads * (a.State.Dim + a.State.VDim), Windows: a.Windows, Causal: a.Causal}
+	}
 	e.header("ifl_attn.h")
 	n := e.need.attention
 	if n == nil {

@@ -114,7 +114,7 @@ func (e *emitter) describe() {
 		}
 	}
 	for _, r := range e.layout.Regions {
-		m.Regions = append(m.Regions, manifest.Region{Graph: r.Graph.Name, Name: r.Name, Doc: r.Doc})
+		m.Regions = append(m.Regions, manifest.Region{Graph: r.Graph.Name, Name: r.Name, Doc: r.Doc, Rows: r.Role, Calls: r.Loop.Layers()})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -24,7 +25,7 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 		if m.Expert == nil {
 			continue
 		}
-		if err := e.expert(r, m.field, m.Expert); err != nil {
+		if err := e.expert(r, x, m.field, m.Expert); err != nil {
 			return err
 		}
 	}
@@ -42,7 +43,7 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 }
 
 // expert emits the description of one matrix of the experts and adds its call.
-func (e *emitter) expert(r *layout.Region, field string, m *layout.Expert) error {
+func (e *emitter) expert(r *layout.Region, x *layout.Experts, field string, m *layout.Expert) error {
 	address, err := e.names.Weight(m.Arg, r.Loop)
 	if err != nil {
 		return err
@@ -52,6 +53,7 @@ func (e *emitter) expert(r *layout.Region, field string, m *layout.Expert) error
 	if err != nil {
 		return err
 	}
+	e.reads(r, manifest.Product{Matmul: number, Weight: p.Name, Rows: x.TopK, Experts: x.Count})
 	e.w.P(".%s = {", field)
 	e.w.P(".w = %s, .stride = %s, .panel = %d, .n = %d, .k = %d,", address, ctext.Wide(p.Bytes()), p.PanelBytes(), p.N, p.K)
 	e.w.P(".impls = %s, .choice = c->dispatch + %d * IFL_ROWS,", impls, number)

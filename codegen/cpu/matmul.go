@@ -29,8 +29,7 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	}
 	m := &matmul{Matmul: work, e: e, w: e.w, region: r, entry: &e.out.Manifest.Matmuls[call]}
 	m.entry.Outliers = work.Outliers
-	reads := &e.out.Manifest.Regions[r.Number]
-	reads.Weight, reads.Matmul = work.Weight.Name, call
+	e.reads(r, manifest.Product{Matmul: call, Weight: work.Weight.Name, Rows: max(work.Slices, 1)})
 	e.need.k = max(e.need.k, work.Weight.K)
 	e.need.group = max(e.need.group, work.Tail.Group)
 	e.acts[work.Act] = max(e.acts[work.Act], work.Weight.K*work.Slices)
@@ -45,6 +44,12 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 		return err
 	}
 	return m.product()
+}
+
+// reads records a matmul of a region in the manifest.
+func (e *emitter) reads(r *layout.Region, p manifest.Product) {
+	region := &e.out.Manifest.Regions[r.Number]
+	region.Products = append(region.Products, p)
 }
 
 // actName returns the catalog's name of a packing of activations.

@@ -134,6 +134,7 @@ func Manifest() *manifest.Manifest {
 		Weights: []manifest.Weight{{Name: "w", DType: tensor.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
 		States:  []manifest.State{{Name: "kv", Count: 1, PageRows: 64, PageBytes: 512, Type: "f16"}},
 		Matmuls: []manifest.Matmul{{Name: "decode.w", N: 16, K: 16, DType: "f32", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 8}}},
+		Regions: []manifest.Region{{Graph: "decode", Name: "w", Doc: "matmul", Rows: "tokens", Calls: 1, Products: []manifest.Product{{Weight: "w", Rows: 1}}}},
 		Libs:    []manifest.Lib{{ISA: "portable", File: "lib-portable.so"}},
 	}
 }

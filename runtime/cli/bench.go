@@ -28,9 +28,12 @@ type benchCmd struct {
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
-// benchRow is one row of the subcommand's JSON array. A share is the median
-// over the repetitions, relative to the machine's bandwidth before and after
-// each, or to the GPU's bandwidth; null if the limit is unknown.
+// benchRow is one row of the subcommand's JSON array. The shares of bandwidth and
+// roofline are medians over the repetitions, relative to the machine's bandwidth before
+// and after each, or to the GPU's bandwidth; null if the limit is unknown. The roofline
+// is the sum over the regions of the larger of two times: reading weights and KV cache,
+// and multiplying at the peak of the region's kernel. The share of peak is the time of
+// all multiply-adds at the CPU's peak.
 type benchRow struct {
 	Test      string   `json:"test"`
 	Batch     int      `json:"batch"`
@@ -39,6 +42,7 @@ type benchRow struct {
 	GBS       float64  `json:"gb_s"`                  // weights and KV cache read, at the median
 	Bandwidth *float64 `json:"share_of_bandwidth"`
 	Peak      *float64 `json:"share_of_peak"`
+	Roofline  *float64 `json:"share_of_roofline"`
 	Stages    *stages  `json:"stages,omitempty"` // pipelines only
 	Limits    limits   `json:"limits"`
 	Threads   int      `json:"threads"`
@@ -67,11 +71,12 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{m: m, cost: costOf(m.manifest, shares), depth: c.Depth}
+	b := &bench{m: m, depth: c.Depth}
 	tests, opt, err := c.plan(m, b)
 	if err != nil {
 		return err
 	}
+	b.cost = costOf(opt.Graph, shares)
 	if b.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
 		return err
 	}
@@ -85,7 +90,7 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	defer b.meter.close()
-	if err := b.meter.peaks(ctx); err != nil {
+	if err := b.meter.peaks(ctx, m, c.ISA); err != nil {
 		return err
 	}
 	if c.PerOp {
@@ -189,9 +194,10 @@ type bench struct {
 
 // measure repeats a test and returns its row.
 func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benchRow, error) {
-	bytes, ops := b.floors(t, batch)
-	var speeds, reads, shares []float64
+	var speeds, reads, bandwidth, roofline []float64
 	var begun engine.Stats
+	row := benchRow{Test: fmt.Sprint(t.name, t.n), Batch: batch, Threads: b.eng.Options().Threads, ISA: b.eng.Device().Info().Name}
+	limits := b.meter.peak
 	for i := range reps + 1 {
 		if i == 1 {
 			begun = b.eng.Stats()
@@ -201,29 +207,35 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 		if err != nil {
 			return benchRow{}, err
 		}
-		if i > 0 {
-			speeds = append(speeds, float64(b.tokens(t, batch))/d.Seconds())
-			reads = append(reads, (before+b.meter.read())/2)
-			shares = append(shares, bytes/d.Seconds()/1e9/reads[i-1])
+		if i == 0 {
+			continue
 		}
+		limits.ReadGBS = (before + b.meter.read()) / 2
+		w := b.least(t, batch, &limits)
+		speeds = append(speeds, float64(b.tokens(t, batch))/d.Seconds())
+		reads = append(reads, limits.ReadGBS)
+		bandwidth = append(bandwidth, w.bytes/d.Seconds()/1e9/limits.ReadGBS)
+		roofline = append(roofline, w.seconds/d.Seconds())
 	}
 	slices.Sort(speeds)
-	slices.Sort(shares)
-	row := benchRow{
-		Test: fmt.Sprint(t.name, t.n), Batch: batch, TokS: spreadOf(speeds),
-		Limits: b.meter.limits(), Threads: b.eng.Options().Threads, ISA: b.eng.Device().Info().Name,
-	}
+	slices.Sort(bandwidth)
+	slices.Sort(roofline)
+	row.TokS, row.Limits = spreadOf(speeds), b.meter.limits()
 	if t.name == "enc" {
 		s := row.TokS.times(float64(len(b.sentences)) / float64(b.tokens(t, batch)))
 		row.SentS = &s
 	}
+	w := b.least(t, batch, &row.Limits)
 	seconds := float64(b.tokens(t, batch)) / row.TokS.Median
-	row.GBS = bytes / seconds / 1e9
-	if share := median(shares); slices.Min(reads) > 0 {
-		row.Bandwidth = &share
+	row.GBS = w.bytes / seconds / 1e9
+	row.Peak = shareOf(row.Limits.arithmetic(w), seconds)
+	if slices.Min(reads) > 0 {
+		row.Bandwidth = new(median(bandwidth))
+		if len(row.Limits.Kernels) > 0 {
+			row.Roofline = new(median(roofline))
+		}
 	}
 	row.Stages = stagesSince(begun, b.eng.Stats())
-	row.Peak = shareOf(ops/seconds/1e9, row.Limits.peak(b.cost.int8))
 	return row, nil
 }
 
@@ -239,16 +251,15 @@ func (b *bench) tokens(t benchTest, batch int) int {
 	return total
 }
 
-// floors returns the bytes that a test reads and the operations that it does.
-func (b *bench) floors(t benchTest, batch int) (bytes, ops float64) {
+// least returns the least work of a test.
+func (b *bench) least(t benchTest, batch int, l *limits) work {
 	switch t.name {
 	case "tg":
-		return b.cost.generate(t.n, batch, b.depth)
+		return b.cost.generate(t.n, batch, b.depth, l)
 	case "enc":
-		steps := float64((len(b.sentences) + batch - 1) / batch)
-		return steps * b.cost.weightBytes, 2 * float64(b.tokens(t, batch)) * b.cost.macs
+		return b.cost.encode(b.sentences, batch, l)
 	}
-	return b.cost.prompt(t.n, batch, b.eng.Options().MaxTokens)
+	return b.cost.prompt(t.n, batch, b.eng.Options().MaxTokens, l)
 }
 
 func spreadOf(sorted []float64) spread {
@@ -257,13 +268,12 @@ func spreadOf(sorted []float64) spread {
 
 func (s spread) times(f float64) spread { return spread{s.Min * f, s.Median * f, s.Max * f} }
 
-// shareOf returns part/limit, or nil if the limit is unknown.
-func shareOf(part, limit float64) *float64 {
-	if limit <= 0 {
+// shareOf returns least/took, or nil if the least time is unknown.
+func shareOf(least, took float64) *float64 {
+	if least <= 0 {
 		return nil
 	}
-	s := part / limit
-	return &s
+	return new(least / took)
 }
 
 // median returns the median of sorted values.

@@ -19,14 +19,30 @@ type limits struct {
 	ReadGBS float64 `json:"read_gb_s,omitempty"`
 	I8GOPS  float64 `json:"int8_gop_s,omitempty"`
 	F32GOPS float64 `json:"f32_gop_s,omitempty"`
+	// Peaks of the model's matmul kernels with weights in the cache, by kernelOf.
+	Kernels map[string]float64 `json:"kernels_gop_s,omitempty"`
 }
 
-// peak returns the limit in GOP/s of a model's multiply-adds, or 0 if unknown.
-func (l *limits) peak(int8 bool) float64 {
-	if int8 {
-		return l.I8GOPS
+// work returns the least time for bytes of memory and operations that run at gops at
+// most. Limits that are unknown take no time.
+func (l *limits) work(bytes, ops, gops float64) work {
+	w := work{bytes: bytes, ops: ops}
+	if l.ReadGBS > 0 {
+		w.seconds = bytes / l.ReadGBS / 1e9
 	}
-	return l.F32GOPS
+	if gops > 0 {
+		w.seconds = max(w.seconds, ops/gops/1e9)
+	}
+	return w
+}
+
+// arithmetic returns the time of a work's operations at the CPU's peak, in seconds; 0:
+// unknown.
+func (l *limits) arithmetic(w work) float64 {
+	if l.I8GOPS == 0 || l.F32GOPS == 0 {
+		return 0
+	}
+	return (w.int8Ops/l.I8GOPS + (w.ops-w.int8Ops)/l.F32GOPS) / 1e9
 }
 
 // Sizes of the measurement: more memory than any cache, and enough rounds of
@@ -81,9 +97,9 @@ func (t *meter) read() float64 {
 	return g
 }
 
-// peaks measures arithmetic, if the library has probes. The best round is the
-// limit.
-func (t *meter) peaks(ctx context.Context) error {
+// peaks measures arithmetic, if the library has probes, and the peaks of the model's
+// kernels. The best round is the limit.
+func (t *meter) peaks(ctx context.Context, m *model, isa string) error {
 	for range probeRounds {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -91,7 +107,18 @@ func (t *meter) peaks(ctx context.Context) error {
 		t.peak.I8GOPS = max(t.peak.I8GOPS, t.dev.Peak(device.MultiplyAddI8, t.threads, probeTime))
 		t.peak.F32GOPS = max(t.peak.F32GOPS, t.dev.Peak(device.MultiplyAddF32, t.threads, probeTime))
 	}
-	return nil
+	if t.region == nil || m.bin.Partitioned() {
+		return nil
+	}
+	lib, err := m.bin.CPU(isa)
+	if err != nil {
+		return err
+	}
+	if _, err := lib.Symbol("ifl_probe_matmul"); err != nil {
+		return nil
+	}
+	t.peak.Kernels, err = kernelPeaks(ctx, lib, m.manifest.Matmuls, t.threads)
+	return err
 }
 
 // limits returns the peaks and the median of the readings so far.

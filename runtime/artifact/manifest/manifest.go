@@ -198,11 +198,31 @@ const ScoreBins = 256
 
 // A Region is a function of the step, which all threads run.
 type Region struct {
-	Graph  string `json:"graph"`
-	Name   string `json:"name"`             // "wqkv", "attention"
-	Doc    string `json:"doc"`              // the ops in order
-	Weight string `json:"weight,omitempty"` // the matrix that it reads
-	Matmul int    `json:"matmul,omitempty"` // index in Matmuls, if it reads a matrix
+	Graph string `json:"graph"`
+	Name  string `json:"name"`            // "wqkv", "attention"
+	Doc   string `json:"doc"`             // the ops in order
+	Rows  string `json:"rows,omitempty"`  // role of its rows: "tokens", "out_rows", "sequences"
+	Calls int    `json:"calls,omitempty"` // per step: the number of layers, or 1
+	// What it reads, if anything: matrices and a KV cache.
+	Products  []Product  `json:"products,omitempty"`
+	Attention *Attention `json:"attention,omitempty"`
+}
+
+// A Product is a matmul of a region.
+type Product struct {
+	Matmul  int    `json:"matmul"` // index in Matmuls
+	Weight  string `json:"weight"`
+	Rows    int    `json:"rows"`              // of the matmul, per row of the region
+	Experts int    `json:"experts,omitempty"` // Weight has a matrix for each of so many; Rows of them are chosen per row
+}
+
+// An Attention is the work of an attention whose rows see every earlier row of their
+// sequence, or those in a window.
+type Attention struct {
+	State   string `json:"state"`
+	MACs    int    `json:"macs"`              // multiply-adds per row and visible row of the KV cache
+	Windows []int  `json:"windows,omitempty"` // of each call, or one for all; 0: none; negative: a chunk
+	Causal  bool   `json:"causal,omitempty"`
 }
 
 // A Lib is the model's code, compiled for one instruction set.

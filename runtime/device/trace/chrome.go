@@ -132,7 +132,7 @@ func (t *Writer) span(track int, p span) {
 		e.Name, e.Cat = r.Name, "region"
 		e.Args = map[string]any{"layer": p.layer, "ops": r.Doc}
 		if n := t.bytes[p.region]; n > 0 {
-			e.Args["weight"], e.Args["weight bytes"] = r.Weight, n
+			e.Args["weight"], e.Args["weight bytes"] = matrix(r), n
 		}
 	}
 	t.put(e)

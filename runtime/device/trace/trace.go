@@ -43,7 +43,16 @@ func weightBytes(m *manifest.Manifest) []int64 {
 	}
 	out := make([]int64, len(m.Regions))
 	for i, r := range m.Regions {
-		out[i] = size[r.Weight]
+		out[i] = size[matrix(r)]
 	}
 	return out
+}
+
+// matrix returns the name of the only matrix that each call of a region reads
+// completely, or "".
+func matrix(r manifest.Region) string {
+	if len(r.Products) != 1 || r.Products[0].Experts > 0 {
+		return ""
+	}
+	return r.Products[0].Weight
 }

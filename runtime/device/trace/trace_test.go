@@ -20,7 +20,7 @@ func model() *manifest.Manifest {
 		Name:    "m",
 		Graphs:  []manifest.Graph{{Name: "decode"}},
 		Weights: []manifest.Weight{{Name: "w", Index: []int{0}, Bytes: 1000}, {Name: "w", Index: []int{1}, Bytes: 1000}},
-		Regions: []manifest.Region{{Graph: "decode", Name: "embed", Doc: "embed"}, {Graph: "decode", Name: "w", Doc: "matmul", Weight: "w"}},
+		Regions: []manifest.Region{{Graph: "decode", Name: "embed", Doc: "embed"}, {Graph: "decode", Name: "w", Doc: "matmul", Products: []manifest.Product{{Weight: "w", Rows: 1}}}},
 	}
 }
 
