@@ -6,7 +6,7 @@
 //
 // Measurements are in docs/benchmarks/data, each file with the command
 // that wrote it: script/record-roofline, script/record-serve, script/record-demo,
-// script/perplexity-table --json.
+// script/quality-table --json.
 package main
 
 import (

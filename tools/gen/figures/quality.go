@@ -7,18 +7,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// qualityData is the output of script/perplexity-table --json.
+// qualityData is the output of script/quality-table --json.
 type qualityData struct {
-	Model      string `json:"model"`
-	Source     string `json:"source"`
-	Parameters int    `json:"parameters"`
-	Chunks     int    `json:"chunks"`
-	Context    int    `json:"context"`
-	Rows       []struct {
-		By      string  `json:"by"`
-		Weights string  `json:"weights"`
-		Bytes   int     `json:"bytes"`
-		Against float64 `json:"against_f16"`
+	Model   string `json:"model"`
+	Chunks  int    `json:"chunks"`
+	Context int    `json:"context"`
+	Rows    []struct {
+		By         string  `json:"by"`
+		Weights    string  `json:"weights"`
+		Calibrated bool    `json:"calibrated"`
+		Bits       float64 `json:"bits"`
+		KL         struct {
+			Mean float64 `json:"mean"`
+		} `json:"kl"`
 	} `json:"rows"`
 }
 
@@ -33,10 +34,6 @@ type errorData struct {
 	} `json:"rows"`
 }
 
-// Range of the perplexity axis: smaller differences are noise, and types above
-// it are of no use.
-const leastLoss, mostLoss = 0.001, 4.0
-
 // quality draws the cost of weight types, iflowc's and llama.cpp's, over their
 // bits.
 func quality() ([]byte, error) {
@@ -49,45 +46,46 @@ func quality() ([]byte, error) {
 		return nil, err
 	}
 	f := &plot.Figure{Title: "What weight types cost, iflowc's and llama.cpp's", Columns: 1, PanelWidth: 630, PanelHeight: 300}
-	f.Note = fmt.Sprintf("Above: SmolLM2-135M, all made from one %s file, %d × %d tokens of WikiText-2. Below: MiniLM-L6-v2, made from f32.", gguf(q.Source), q.Chunks, q.Context)
+	f.Note = fmt.Sprintf("Above: %s, %d × %d tokens. Below: MiniLM-L6-v2. The weights of both were never quantized.", q.Model, q.Chunks, q.Context)
 	loss, said := lossPanel(&q)
 	errors, more := errorPanel(&e)
 	f.Panels = []plot.Panel{loss, errors}
 	return f.Themed(said + more), nil
 }
 
-// gguf returns the type in a file's name.
-func gguf(name string) string {
-	parts := strings.Split(name, ".")
-	return parts[len(parts)-2]
-}
-
 func lossPanel(q *qualityData) (plot.Panel, string) {
 	p := plot.Panel{
-		Title: "Perplexity increase over f16 (0.1 % and less is noise)", X: plot.Axis{Label: "bits per weight, whole model", Min: 4, Max: 9.5, Ticks: []float64{4, 5, 6, 7, 8, 9}},
-		Y: plot.Axis{Label: "increase", Log: true, Percent: true, Min: leastLoss, Max: mostLoss, Ticks: []float64{0.001, 0.01, 0.1, 1}},
+		Title: "KL divergence from f16", X: plot.Axis{Label: "bits per weight, whole model", Min: 3.8, Max: 8.9, Ticks: []float64{4, 5, 6, 7, 8}},
+		Y: plot.Axis{Label: "nats per token", Log: true, Min: 2e-5, Max: 0.02, Ticks: []float64{1e-4, 1e-3, 1e-2}},
 	}
-	ours, theirs := scatter("iflowc", 1), scatter("llama.cpp", 2)
-	desc := "Increase of perplexity:"
+	names := []string{"iflowc, calibrated", "llama.cpp with imatrix", "iflowc", "llama.cpp"}
+	p.Series = []plot.Series{scatter(names[0], 1), scatter(names[1], 2), scatter(names[2], 3), scatter(names[3], 4)}
+	desc := "KL divergence:"
 	for _, r := range q.Rows {
-		bits := 8 * float64(r.Bytes) / float64(q.Parameters)
-		if bits > 12 || r.Against > mostLoss {
+		if r.Bits > 12 {
 			continue
 		}
-		s := &ours
-		if r.By == "llama.cpp" {
-			s = &theirs
+		i := 0
+		if !r.Calibrated {
+			i = 2
 		}
-		add(s, r.Weights, bits, max(r.Against, leastLoss), lossLabels)
-		desc += fmt.Sprintf(" %s %.2f bits %+.2f %%;", r.Weights, bits, 100*r.Against)
+		if r.By == "llama.cpp" {
+			i++
+		}
+		s := &p.Series[i]
+		if i == 1 || i == 0 {
+			add(s, r.Weights, r.Bits, r.KL.Mean, lossLabels)
+		} else {
+			s.X, s.Y, s.Labels = append(s.X, r.Bits), append(s.Y, r.KL.Mean), append(s.Labels, plot.Label{})
+		}
+		desc += fmt.Sprintf(" %s, %s %.2f bits %.5f;", names[i], r.Weights, r.Bits, r.KL.Mean)
 	}
-	p.Series = []plot.Series{ours, theirs}
 	return p, desc
 }
 
 func errorPanel(e *errorData) (plot.Panel, string) {
 	p := plot.Panel{
-		Title: "Root mean square error of the weights", X: plot.Axis{Label: "bits per weight, one matrix", Min: 2.3, Max: 9.3, Ticks: []float64{3, 4, 5, 6, 7, 8, 9}},
+		Title: "Root mean square error of the weights", X: plot.Axis{Label: "bits per weight, one matrix", Min: 1.9, Max: 9.3, Ticks: []float64{2, 3, 4, 5, 6, 7, 8, 9}},
 		Y: plot.Axis{Label: "error relative to the weights", Log: true, Percent: true, Min: 0.004, Max: 0.4, Ticks: []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2}},
 	}
 	ours, theirs := scatter("iflowc", 1), scatter("llama.cpp", 2)
@@ -106,7 +104,7 @@ func errorPanel(e *errorData) (plot.Panel, string) {
 
 func scatter(name string, color int) plot.Series {
 	s := plot.Series{Name: name, Color: color, Bare: true}
-	if color == 2 {
+	if color%2 == 0 {
 		s.Marker = plot.Triangle
 	}
 	return s
@@ -125,14 +123,13 @@ func add(s *plot.Series, name string, x, y float64, places map[string]plot.Label
 // Offsets for names that would overlap others, and additions to them.
 var (
 	lossLabels = map[string]plot.Label{
-		"q4_b32": {Text: ", as stored", X: -7, Y: -3, Anchor: 1}, "Q4_1": {Text: ", as stored", X: 7, Y: -4}, "q8_b32": {X: 0, Y: -8, Anchor: 0.5}, "q8_b64": {X: -7, Y: -3, Anchor: 1}, "q8_b32t2": {X: -7, Y: 11, Anchor: 1},
-		"q5_b64": {X: -7, Y: 10, Anchor: 1}, "q6_b64": {X: -7, Y: 10, Anchor: 1}, "q4_b64": {X: -7, Y: 1, Anchor: 1}, "IQ4_XS": {X: 0, Y: 17, Anchor: 1}, "Q3_K": {X: 7, Y: 9}, "q3h_b64": {X: -7, Y: 10, Anchor: 1},
-		"q3_b32": {X: -7, Y: 4, Anchor: 1}, "Q4_K": {X: 7, Y: 8},
+		"q8": {X: -7, Y: 10, Anchor: 1},
 	}
 	errorLabels = map[string]plot.Label{
-		"q4_b64": {X: -6, Y: -4, Anchor: 1}, "q4_k": {Y: 16, Anchor: 0.5}, "iq4_xs": {X: -6, Y: 10, Anchor: 1}, "q4_b32": {X: 2, Y: 16, Anchor: 0.5},
-		"q5_b64": {X: -7, Y: 3, Anchor: 1}, "q5_k": {X: -2, Y: 16, Anchor: 0.5}, "q5_b32": {X: 2, Y: 16, Anchor: 0.5}, "q6_b64": {X: -7, Y: 4, Anchor: 1}, "q6_k": {X: 7, Y: 9},
-		"q8_b64": {X: -7, Y: -8, Anchor: 1}, "q8_b32t2": {X: -7, Y: 5, Anchor: 1}, "q8_0": {X: 7, Y: 3}, "q3h_b64": {X: -7, Y: 6, Anchor: 1},
-		"q3_k": {X: -7, Y: 9, Anchor: 1}, "q2_b32": {X: 7, Y: 8},
+		"q4_b64": {X: 6, Y: 2}, "q4_0": {X: 6, Y: -6}, "q4_k": {X: 5, Y: 12}, "iq4_xs": {X: -6, Y: -2, Anchor: 1}, "q4t_b32": {X: -6, Y: 8, Anchor: 1}, "q4_b32": {X: 6, Y: 10},
+		"q5_b64": {X: 6, Y: 0}, "q5_0": {X: 6, Y: -8}, "q5_k": {X: -7, Y: 0, Anchor: 1}, "q5t_b32": {X: -6, Y: 13, Anchor: 1}, "q5_b32": {X: 6, Y: 8},
+		"q6_b64": {X: -7, Y: -3, Anchor: 1}, "q6t_b32": {X: -7, Y: 9, Anchor: 1}, "q6_k": {X: 7, Y: 3},
+		"q8_b64": {X: -7, Y: -8, Anchor: 1}, "q8_b32t2": {X: -7, Y: 5, Anchor: 1}, "q8_0": {X: 7, Y: 3}, "q3h_b64": {X: -7, Y: 2, Anchor: 1}, "q3t_b32": {X: -6, Y: 9, Anchor: 1},
+		"q3_k": {X: -2, Y: -8}, "q2_b32": {X: 7, Y: 8}, "q2_k": {X: 4, Y: -8}, "q2t_b32": {X: -2, Y: 16, Anchor: 0.5},
 	}
 )

@@ -24,13 +24,14 @@ type shape struct{ layers, width, heads, kvHeads, ffn, vocab int }
 var shapes = map[string]shape{
 	"tiny": {2, 128, 4, 2, 384, 1024},        // for tests
 	"135m": {30, 576, 9, 3, 1536, 49152},     // SmolLM2-135M
+	"180m": {14, 1024, 16, 8, 2816, 16384},   // more than the caches hold, for blocks of 256 columns
 	"1b":   {16, 2048, 32, 8, 8192, 128256},  // Llama-3.2-1B
 	"7b":   {32, 4096, 32, 32, 11008, 32000}, // Llama-2-7B
 }
 
 func main() {
 	log.SetFlags(0)
-	name := flag.String("shape", "1b", "tiny, 135m, 1b, 7b, qwen3.5-0.8b or mamba2-780m")
+	name := flag.String("shape", "1b", "tiny, 135m, 180m, 1b, 7b, qwen3.5-0.8b or mamba2-780m")
 	layers := flag.Int("layers", 0, "layers instead of the shape's")
 	flag.Parse()
 	h, ok := hybrids[*name]
