@@ -98,6 +98,9 @@ func quantize(env *Env, m *ir.Module) error {
 				break
 			}
 			s.State.Fields[i].Elem = env.Types.KV
+			if s.State.Fields[i].Name == "k" {
+				s.State.Fields[i].Elem = env.Types.KV.OfKeys()
+			}
 			if env.Types.KV.IsBlock() && len(s.State.Fields) == 1 { // an indexer's keys
 				s.State.Fields[i].Elem = tensor.F16
 			}

@@ -197,7 +197,11 @@ func canonicalWord(s string) string {
 }
 
 func (d *decoder) dtype(n *yaml.Node, v reflect.Value, path string) error {
-	t, err := ParseType(n.Value)
+	parse := ParseType
+	if strings.Contains(path, "kv_") {
+		parse = ParseKVType
+	}
+	t, err := parse(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
 		if err == nil {
 			return errAt(d.pos(n), "%s: have %s, want a type", path, nodeKind(n))
@@ -327,7 +331,16 @@ func orTop(path string) string {
 
 // KVType reports whether t is a supported element type of the KV cache.
 func KVType(t tensor.DType) bool {
-	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || t == tensor.Q8B32T2
+	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || t == tensor.Q8B32T2 || t == tensor.Q4B32T2
+}
+
+// ParseKVType parses the type of a KV cache: like ParseType, but q4 and q4_b32t2 are 4-bit
+// values with 5-bit keys, which are not weight types.
+func ParseKVType(s string) (tensor.DType, error) {
+	if l := strings.ToLower(s); l == "q4" || l == tensor.Q4B32T2.String() {
+		return tensor.Q4B32T2, nil
+	}
+	return ParseType(s)
 }
 
 // checkKVType returns an error if a model spec or a flag asks for an unsupported

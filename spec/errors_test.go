@@ -56,7 +56,7 @@ func TestParseErrors(t *testing.T) {
 		{"version", "iflow: 2", "bad.yaml:1:1: iflow: have version 2, want 1"},
 		{"type name", "quant: q4_b46", `bad.yaml:1:8: quant: have "q4_b46", which is not a weight type; did you mean "q4_b64"?`},
 		{"stored type", "quant: q4_k", `bad.yaml:1:8: quant: q4_k is a type of llama.cpp; the nearest size of iflowc is q4 (q4t_b32, 4.25 bits)`},
-		{"cached type", "kv_type: q8_b64", `bad.yaml:1:1: kv_type: have "q8_b64", which is not a KV cache type; want one of bf16, f16, f32, q8_b32t2`},
+		{"cached type", "kv_type: q8_b64", `bad.yaml:1:1: kv_type: have "q8_b64", which is not a KV cache type; want one of bf16, f16, f32, q4_b32t2, q8_b32t2`},
 		{"no type", "name: a", "bad.yaml: network_structure.type: missing"},
 		{"no norm", "network_structure: {type: decoder_only}", "normalization_function: missing; want std, rms or linear"},
 		{"contradiction", small + "  is_parallel_attn: true\n  mlp_attn_share_input: true", "bad.yaml:7:3: network_structure.mlp_attn_share_input: is_parallel_attn is set too"},

@@ -64,7 +64,18 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 // so that errors contain positions in the model spec.
 func (m *Model) parseGraph(src []byte) (*ir.Module, error) {
 	at := m.Spec.Pos("graph")
-	return ir.Parse(at.File, append(bytes.Repeat([]byte{'\n'}, max(at.Line-1, 0)), src...), ops.Table)
+	mod, err := ir.Parse(at.File, append(bytes.Repeat([]byte{'\n'}, max(at.Line-1, 0)), src...), ops.Table)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range mod.States { // $kv_type is the type of values
+		for i, f := range s.State.Fields {
+			if f.Name == "k" && !s.State.Fixed {
+				s.State.Fields[i].Elem = f.Elem.OfKeys()
+			}
+		}
+	}
+	return mod, nil
 }
 
 // resolveGraph parses the model spec's graph and checks that the files contain

@@ -304,7 +304,7 @@ func (s *Spec) applyOptions(opt Options) error {
 	}{
 		{"--quant", opt.Quant, s.setQuant},
 		{"--kv", opt.KV, func(v string) (err error) {
-			if s.KVType, err = ParseType(v); err == nil {
+			if s.KVType, err = ParseKVType(v); err == nil {
 				err = checkKVType(s.KVType)
 			}
 			return

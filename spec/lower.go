@@ -219,7 +219,7 @@ func (l *lowerer) state(name string, h Hyper, layers []int, suffix string) {
 			windows = append(windows, l.windows[i])
 		}
 	}
-	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, len(layers), kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
+	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, len(layers), kv.OfKeys(), h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
 	if same := commonWindow(windows); same > 0 && suffix == "" {
 		s += fmt.Sprintf(" window %d", same)
 	}

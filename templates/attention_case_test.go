@@ -73,6 +73,10 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	}
 	c.causal = c.causal || c.tree || c.window < 0
 	c.vdim = pick(r, c.dim, c.dim, 16, 20, 64, 80, 128)
+	packed := stateTypes[kind] == tensor.Q4B32T2
+	if packed { // whole blocks
+		c.dim, c.vdim = pick(r, 32, 64, 96, 128, 512), pick(r, 32, 64, 96, 128)
+	}
 	if r.IntN(3) == 0 {
 		c.alibi = normal(r, c.heads(), 0.05)
 	}
@@ -80,7 +84,7 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 		c.causal, c.tree, c.window, c.alibi = false, false, 0, nil
 	} else if r.IntN(3) == 0 {
 		c.randomBias()
-	} else if !c.causal {
+	} else if !c.causal && !packed {
 		c.randomContent()
 	}
 	if !c.causal && c.window > 0 && r.IntN(2) == 0 {
@@ -140,7 +144,10 @@ func (c *attentionCase) randomSteps() {
 // kernel that lets one in shows it.
 func (c *attentionCase) fill(lib *attentionLib, kind int) {
 	elem := 0
-	if !stateTypes[kind].IsBlock() {
+	switch {
+	case stateTypes[kind] == tensor.Q4B32T2:
+		elem = -1
+	case !stateTypes[kind].IsBlock():
 		elem = stateTypes[kind].RowBytes(1)
 	}
 	bytes, _, _ := purego.SyscallN(lib.pageBytes, uintptr(c.kvHeads), uintptr(c.dim), uintptr(c.vdim), uintptr(elem))
@@ -165,46 +172,9 @@ func (c *attentionCase) fill(lib *attentionLib, kind int) {
 			}
 			purego.SyscallN(lib.putRow, uintptr(unsafe.Pointer(step)), address(c.state), uintptr(unsafe.Pointer(p)))
 		}
-		c.k, c.v = append(c.k, stored(k, c.dim, kind)), append(c.v, stored(v, c.vdim, kind))
+		c.k, c.v = append(c.k, stored(k, c.dim, stateTypes[kind].OfKeys())), append(c.v, stored(v, c.vdim, stateTypes[kind]))
 	}
 	runtime.KeepAlive(c)
-}
-
-// stored is what the state keeps of x, rows of n numbers.
-func stored(x []float32, n, kind int) []float64 {
-	if stateTypes[kind].IsBlock() {
-		return storedBlocks(x, n)
-	}
-	out := make([]float64, len(x))
-	for i, f := range x {
-		switch stateTypes[kind] {
-		case tensor.F16:
-			f = tensor.F16ToF32(tensor.F32ToF16(f))
-		case tensor.BF16:
-			f = tensor.BF16ToF32(tensor.F32ToBF16(f))
-		}
-		out[i] = float64(f)
-	}
-	return out
-}
-
-// storedBlocks is x after rounding to q8_b32t2 with rows of n numbers.
-func storedBlocks(x []float32, n int) []float64 {
-	var out []float64
-	for row := range slices.Chunk(x, n) {
-		for block := range slices.Chunk(row, 32) {
-			var top float32
-			for _, f := range block {
-				top = max(top, f, -f)
-			}
-			scale := tensor.F16ToF32(tensor.F32ToF16(top / 127))
-			inv := 1 / scale
-			for _, f := range block {
-				out = append(out, float64(scale)*max(-127, min(127, math.RoundToEven(float64(f*inv)))))
-			}
-		}
-	}
-	return out
 }
 
 // An attentionStep is a run of tokens of the case: all of them, or some of one
@@ -320,7 +290,7 @@ func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
 		}
 		return pos, ok && pos <= own && (c.window == 0 || pos > own-c.window)
 	}
-	return pos, ok && (c.window == 0 || max(pos-own, own-pos) <= c.window)
+	return pos, ok && (c.window == 0 || pos < c.global || max(pos-own, own-pos) <= c.window)
 }
 
 // compare checks outputs of all tokens against float64.

@@ -34,22 +34,24 @@ int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int 
 }
 int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes);
 int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes) {
+  if (elem_bytes < 0) return ifl_kv_page_bytes_q4_b32t2(kv_heads, dim, vdim);
   return elem_bytes ? ifl_kv_page_bytes(kv_heads, dim, vdim, elem_bytes) : ifl_kv_page_bytes_q8_b32t2(kv_heads, dim, vdim);
 }
 typedef struct { int32_t type, slot, seq, head, kv_heads, dim, vdim; const float *k, *v; } put;
 void shim_put(const ifl_step *s, uint8_t *state, const put *p);
 void shim_put(const ifl_step *s, uint8_t *state, const put *p) {
-  static const int bytes[] = {4, 2, 2, 0};
+  static const int bytes[] = {4, 2, 2, 0, -1};
   uint8_t *page = state + ifl_kv_page(s, p->seq, p->slot) * shim_page_bytes(p->kv_heads, p->dim, p->vdim, bytes[p->type]);
   int row = p->slot % IFL_PAGE_ROWS;
   if (p->type == 0) ifl_kv_put_f32(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
   if (p->type == 1) ifl_kv_put_f16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
   if (p->type == 2) ifl_kv_put_bf16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
   if (p->type == 3) ifl_kv_put_q8_b32t2(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
+  if (p->type == 4) ifl_kv_put_q4_b32t2(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
 }
 void shim_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int type);
 void shim_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int type) {
-  static const int bytes[] = {4, 2, 2, 0};
+  static const int bytes[] = {4, 2, 2, 0, -1};
   ifl_kv_move(to, i, from, j, kv_heads, dim, vdim, bytes[type]);
 }
 void shim_convert(int n, const float *x, uint16_t *f16, uint16_t *bf16);
@@ -62,7 +64,7 @@ void shim_convert(int n, const float *x, uint16_t *f16, uint16_t *bf16) {
 `
 
 // stateTypes are the element types of the state, in the order of shim_put.
-var stateTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2}
+var stateTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2, tensor.Q4B32T2}
 
 // sampleStates are the types to test: the best variant with all of them, the
 // others, which share the text, with f16; with IFLOWC_TEST_ALL all.

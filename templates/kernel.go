@@ -207,7 +207,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 			u.Pair = 8
 		}
 	}
-	if u.Block == 1 {
+	if u.Block == 1 || !dt.IsWeight() {
 		return u, nil
 	}
 	f := k.formats[dt]

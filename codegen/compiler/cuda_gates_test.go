@@ -50,7 +50,7 @@ func gatedModels() []gated {
 		{model: "roberta-base", quant: "q3h_b64"}, {model: "roberta-base", quant: "f16"},
 		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", outliers: 0.01},
 	}
-	for _, kv := range []string{"f32", "bf16", "q8_b32t2"} { // f16 is what the others have
+	for _, kv := range []string{"f32", "bf16", "q8_b32t2", "q4"} { // f16 is what the others have
 		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
 	}
 	list = append(list, recurrentGates)

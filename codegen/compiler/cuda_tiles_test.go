@@ -23,6 +23,7 @@ var tiledModels = []struct{ spec, kv string }{
 	{"../../spec/testdata/families/qwen2", "f16"}, {"../../spec/testdata/families/gemma2", "bf16"}, {"../../spec/testdata/families/bloom", "f16"},
 	{"../../spec/testdata/families/gpt_oss", "f16"}, {"../../spec/testdata/families/gpt_bigcode", "bf16"},
 	{"../../spec/testdata/families/llama_yarn", "f16"}, {"../../models/demo.yaml", "f16"}, {"../../models/demo.yaml", "q8_b32t2"},
+	{"../../models/demo.yaml", "q4"},
 }
 
 // TestEmulatedTiles: attention on tensor cores gives under emulation what the
@@ -74,8 +75,11 @@ func likeModule(t *testing.T, spec string, opt Options) {
 		}
 		t.Logf("%d tokens a step: %.2e of %.2e", budget, worst, largest)
 		limit := 1e-3 * largest
-		if opt.KV == "q8_b32t2" {
-			limit *= 20 // numbers that round the other way to eight bits
+		switch opt.KV { // numbers that round the other way to eight bits, or to four
+		case "q8_b32t2":
+			limit *= 20
+		case "q4":
+			limit *= 40
 		}
 		if !(worst <= limit) {
 			t.Errorf("%d tokens a step: logits differ by %.2e from the interpreter, want at most %.2e", budget, worst, limit)

@@ -26,7 +26,7 @@ func TestEmulatedTypes(t *testing.T) {
 		quant, kv, act string
 		outliers       float64
 	}{
-		{quant: "f32", kv: "f32"}, {quant: "f16", kv: "f16"}, {quant: "bf16", act: "bf16"}, {quant: "q8_b32t2", kv: "q8_b32t2"},
+		{quant: "f32", kv: "f32"}, {quant: "f16", kv: "f16"}, {quant: "bf16", act: "bf16"}, {quant: "q8_b32t2", kv: "q8_b32t2"}, {quant: "f16", kv: "q4"},
 		{quant: "q4_b64", kv: "q8_b32t2", act: "int8+1"}, {quant: "q4_b32", outliers: 0.03}, {quant: "q3h_b64", act: "f32", outliers: 0.03},
 		{quant: "bf16", kv: "bf16"}, {quant: "q8_b32"}, {quant: "q8_b64"}, {quant: "q6_b64"}, {quant: "q5_b64"}, {quant: "q5_b32"},
 		{quant: "q4_b32", act: "int8"}, {quant: "q4_b64", act: "f32"}, {quant: "q3_b32", act: "int8+4"}, {quant: "q2_b32"},

@@ -21,7 +21,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 	models := familyModels(t)
 	type draftCase struct{ model, quant, kv string }
 	cases := []draftCase{
-		{"", "q8_b32t2", "f16"}, {"", "q4_b64", "q8_b32t2"}, {"", "f16", "bf16"}, {"", "f32", "f32"}, {"", "q3h_b64", "f16"},
+		{"", "q8_b32t2", "f16"}, {"", "q4_b64", "q8_b32t2"}, {"", "q8_b32t2", "q4"}, {"", "f16", "bf16"}, {"", "f32", "f32"}, {"", "q3h_b64", "f16"},
 		{models["deepseek_v2"], "f32", "f16"}, {models["gemma2"], "f32", "f16"}, {models["bloom"], "f32", "f16"},
 		{models["gpt_oss"], "f32", "bf16"}, {models["mixtral"], "f16", "f32"}, {models["t5"], "f32", "f16"}, {models["bart"], "q8_b32t2", "bf16"},
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // selectThreads is the largest number of threads that select rows together.
@@ -16,7 +15,7 @@ const selectThreads = 256
 func (r *Rows) selectRows(list []*ir.Op, at int) error {
 	op := list[at]
 	st := r.Layout.State(op.Args[2].Value)
-	if st.Elem == tensor.Q8B32T2 {
+	if st.Elem.IsBlock() {
 		return fmt.Errorf("%s: state %s is %s; an indexer's rows are f32, f16 or bf16", layout.Position(op), st.Name, st.Elem)
 	}
 	q, err := r.contiguous(op.Args[0].Value)

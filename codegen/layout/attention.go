@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // Attention is attention over a paged KV cache.
@@ -78,6 +79,9 @@ func (s *scheduler) attention(op *ir.Op) error {
 			r.Buckets = append(r.Buckets, ops.RelIndex(op, d))
 		}
 		a.Relative = r
+	}
+	if (a.RelKeys != nil || a.RelQueries != nil) && st.Elem == tensor.Q4B32T2 {
+		return fmt.Errorf("%s: attention with keys or queries of relative positions reads no state of %s, whose keys are rotated", Position(op), st.Elem)
 	}
 	doc := fmt.Sprintf("attention: %d heads on %d of width %d, %s state", a.Heads, a.KVHeads, st.Dim, st.Elem)
 	s.add(&Region{Name: "attention", Doc: doc, Role: op.Results[0].Role(), Work: a})

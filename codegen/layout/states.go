@@ -41,17 +41,20 @@ func (e *Elements) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err er
 // A State is the placement of the KV cache of one attention.
 type State struct {
 	Elements
-	Elem    tensor.DType
+	Elem    tensor.DType // keys beside values of q4_b32t2 are q5r_b32t2
 	KVHeads int
 	Dim     int // width of a key
 	VDim    int // width of a value
 }
 
-// ElementBytes returns the size of a stored number; 0 for q8_b32t2, which also stores
-// scales.
+// ElementBytes returns the size of a stored number, or for types that also store scales
+// their number in ifl_kv.h.
 func (s *State) ElementBytes() int {
-	if s.Elem == tensor.Q8B32T2 {
+	switch s.Elem {
+	case tensor.Q8B32T2:
 		return 0
+	case tensor.Q4B32T2:
+		return -1
 	}
 	return s.Elem.BlockBytes()
 }
@@ -69,7 +72,7 @@ func (l *Layout) placeStates() error {
 		if err != nil {
 			return fmt.Errorf("%s: state %s: %w", v.Pos, v, err)
 		}
-		s := &State{Elements: l.elements(v, "STATE_", l.StateBytes()), Elem: key.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1]}
+		s := &State{Elements: l.elements(v, "STATE_", l.StateBytes()), Elem: val.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1]}
 		s.Each = PageRows * int64(s.KVHeads) * s.rowBytes()
 		l.states[v] = s
 		l.States = append(l.States, s)
@@ -88,18 +91,28 @@ func fields(v *ir.Value) (key, val ir.Field, err error) {
 	switch {
 	case len(v.State.Fields) > 2 || !isKey || !isVal:
 		err = fmt.Errorf("it is %s; targets keep a field k, or two fields, k and v", v.State)
-	case key.Elem != val.Elem || len(key.Shape) != 2 || len(val.Shape) != 2 || key.Shape[0] != val.Shape[0]:
+	case !together(key.Elem, val.Elem) || len(key.Shape) != 2 || len(val.Shape) != 2 || key.Shape[0] != val.Shape[0]:
 		err = fmt.Errorf("it is %s; targets keep k and v as TYPE[heads, width], of one type and as many heads", v.State)
-	case !slices.Contains([]tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2}, key.Elem):
-		err = fmt.Errorf("it is of %s; targets keep keys and values as f32, f16, bf16 or q8_b32t2", key.Elem)
+	case !slices.Contains([]tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2, tensor.Q4B32T2}, val.Elem):
+		err = fmt.Errorf("it is of %s; targets keep keys and values as f32, f16, bf16, q8_b32t2 or q5r_b32t2 with q4_b32t2", key.Elem)
+	case val.Elem == tensor.Q4B32T2 && (key.Shape[1]%32 != 0 || val.Shape[1]%32 != 0):
+		err = fmt.Errorf("it is %s; widths of q5r_b32t2 and q4_b32t2 are whole blocks of 32", v.State)
 	}
 	return key, val, err
+}
+
+// together reports whether targets keep keys of one type beside values of another.
+func together(key, val tensor.DType) bool {
+	return key == val.OfKeys()
 }
 
 // rowBytes returns the size of one row of one head: keys and values padded to 16
 // elements, and for q8_b32t2 a 16-bit scale per 32 elements (ifl_kv.h).
 func (s *State) rowBytes() int64 {
 	elems := int64(Round16(s.Dim) + Round16(s.VDim))
+	if s.Elem == tensor.Q4B32T2 {
+		return int64(tensor.Q5RB32T2.RowBytes(s.Dim) + tensor.Q4B32T2.RowBytes(s.VDim))
+	}
 	if s.Elem == tensor.Q8B32T2 {
 		return elems + 2*int64((s.Dim+31)/32+(s.VDim+31)/32)
 	}

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -10,8 +12,35 @@ import (
 func Round(dt tensor.DType, x []float64) error { return round(dt, x, tensor.Encode) }
 
 // RoundState is Round as kernels store the KV cache: block types use the plain rule,
-// without the search for weights.
-func RoundState(dt tensor.DType, x []float64) error { return round(dt, x, tensor.EncodePlain) }
+// without the search for weights. Rows of q5r_b32t2 are rotated before they are rounded,
+// and back.
+func RoundState(dt tensor.DType, x []float64) error {
+	if dt != tensor.Q5RB32T2 {
+		return round(dt, x, tensor.EncodePlain)
+	}
+	if len(x)%dt.Block() != 0 {
+		return fmt.Errorf("a row of %d numbers is not whole blocks of %s", len(x), dt)
+	}
+	f := make([]float32, len(x))
+	for i := range x {
+		f[i] = float32(x[i])
+	}
+	tensor.Rotate(f)
+	for i := range x {
+		x[i] = float64(f[i])
+	}
+	if err := round(dt, x, tensor.EncodePlain); err != nil {
+		return err
+	}
+	for i := range x {
+		f[i] = float32(x[i])
+	}
+	tensor.Rotate(f)
+	for i := range x {
+		x[i] = float64(f[i])
+	}
+	return nil
+}
 
 func round(dt tensor.DType, x []float64, encode func([]byte, tensor.DType, []float32) error) error {
 	if len(x) == 0 || dt == tensor.F64 || !dt.IsBlock() && !dt.IsFloat() {

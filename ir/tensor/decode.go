@@ -104,7 +104,7 @@ var blockDecoders = [dtype.Count]blockDecoder{
 	Q8B32: decodeAffine, Q8B64: decodeAffine, Q6B64: decodeAffine, Q5B64: decodeAffine, Q5B32: decodeAffine,
 	Q4B32: decodeAffine, Q4B64: decodeAffine, Q3HB64: decodeAffine, Q3B32: decodeAffine, Q2B32: decodeAffine,
 	Q6TB32: decodeTrellis, Q5TB32: decodeTrellis, Q4TB32: decodeTrellis, Q3TB32: decodeTrellis, Q2TB32: decodeTrellis,
-	Q2B16: decodeAffine, Q8B32T2: decodeSigned, Q6B16T2: decodeSigned, Q4B16T2: decodeSigned, GQ8_0: decodeQ8_0,
+	Q2B16: decodeAffine, Q8B32T2: decodeSigned, Q6B16T2: decodeSigned, Q4B16T2: decodeSigned, Q5RB32T2: decodeSigned, Q4B32T2: decodeSigned, GQ8_0: decodeQ8_0,
 	A8B16: decodeActivation, A8B32: decodeActivation, A8B64: decodeActivation,
 	GQ4_0: decodeQ4_0, GQ4_1: decodeQ4_1, GQ5_0: decodeQ5_0, GQ5_1: decodeQ5_1,
 	GQ2K: decodeSixteen, GQ3K: decodeSixteen, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeSixteen,

@@ -41,6 +41,9 @@ const (
 	Q4B16T2 = dtype.Q4B16T2
 	Q2B16   = dtype.Q2B16
 
+	Q5RB32T2 = dtype.Q5RB32T2
+	Q4B32T2  = dtype.Q4B32T2
+
 	GQ4_0  = dtype.GQ4_0
 	GQ4_1  = dtype.GQ4_1
 	GQ5_0  = dtype.GQ5_0

@@ -121,7 +121,7 @@ var blockEncoders = [dtype.Count]blockEncoder{
 	Q8B32: encodeAffine, Q8B64: encodeAffine, Q6B64: encodeAffine, Q5B64: encodeAffine, Q5B32: encodeAffine,
 	Q4B32: encodeAffine, Q4B64: encodeAffine, Q3HB64: encodeAffine, Q3B32: encodeAffine, Q2B32: encodeAffine,
 	Q6TB32: encodeTrellis, Q5TB32: encodeTrellis, Q4TB32: encodeTrellis, Q3TB32: encodeTrellis, Q2TB32: encodeTrellis,
-	Q2B16: encodeAffine, Q8B32T2: encodeSigned, Q6B16T2: encodeSigned, Q4B16T2: encodeSigned,
+	Q2B16: encodeAffine, Q8B32T2: encodeSigned, Q6B16T2: encodeSigned, Q4B16T2: encodeSigned, Q5RB32T2: encodeSigned, Q4B32T2: encodeSigned,
 	A8B16: encodeActivation, A8B32: encodeActivation, A8B64: encodeActivation,
 }
 

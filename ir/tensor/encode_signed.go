@@ -28,6 +28,10 @@ var signed = [dtype.Count]*signedLayout{
 	Q8B32T2: {zero: 128, low: -127, high: 127, tops: []float64{127, 127.3, 126.6, 126.2, 125.8, 125.4, 125}},
 	Q6B16T2: {zero: 32, low: -32, high: 31, planes: []plane{{2, 4}, {4, 0}}, tops: []float64{31, 31.4, -32.4, -32, -31.6, -31.2, -30.8, -30.4}},
 	Q4B16T2: {zero: 8, low: -8, high: 7, planes: []plane{{4, 0}}, tops: []float64{7, 7.4, -8.4, -8, -7.6, -7.2, -6.8, -6.4}},
+
+	// The types of the KV cache use the plain rule only.
+	Q5RB32T2: {zero: 16, low: -16, high: 15, planes: []plane{{4, 0}, {1, 4}}, tops: []float64{-16}},
+	Q4B32T2:  {zero: 8, low: -8, high: 7, planes: []plane{{4, 0}}, tops: []float64{-8}},
 }
 
 func (l *signedLayout) blockCodes(block []byte, codes []uint8) (scale uint16) {

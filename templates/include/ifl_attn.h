@@ -23,9 +23,12 @@
 #define IFL_LOG2E 1.44269504088896341f
 
 /* One thread's part of the scratch, in floats: the accumulators of a block of rows, one tile of outputs, a chunk's rows of one KV
- * head for trees, and the partial results of `chunks` chunks. An accumulator is m and l of all rows, then vdim16 outputs per row. */
+ * head for trees, and the partial results of `chunks` chunks. An accumulator is m and l of all rows, then vdim16 outputs per row.
+ * With q4_b32t2, the rows for trees take a quarter of their place and unpacked codes another; the rotated queries need 48·dim more. */
 static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
-static inline int64_t ifl_attn_chunk_floats(int dim, int vdim) { return (int64_t)IFL_PAGE_ROWS * (ifl_round16(dim) + ifl_round16(vdim)); }
+static inline int64_t ifl_attn_chunk_floats(int dim, int vdim) {
+  return (int64_t)IFL_PAGE_ROWS * (ifl_round16(dim) + ifl_round16(vdim)) + IFL_ATTN_BLOCK * ifl_round16(dim);
+}
 static inline int64_t ifl_attn_fixed_floats(int dim, int vdim) {
   return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim) + ifl_attn_chunk_floats(dim, vdim);
 }
@@ -221,19 +224,20 @@ static inline uint64_t ifl_attn_every(int every, int chunk) {
  * KV cache row copied to each place. */
 typedef struct {
   uint8_t *page;
-  int elem_bytes; /* 0: q8_b32t2 */
+  int elem_bytes; /* 0: q8_b32t2, −1: q4_b32t2 */
   int32_t slot[IFL_PAGE_ROWS];
 } ifl_attn_rows;
 
 /* Copies the chunk from the KV cache in the order of its rows. */
 static inline void ifl_attn_rows_open(const ifl_attention *a, const ifl_attn_unit *u, int chunk, ifl_attn_rows *x) {
   const uint8_t *page = a->state + a->page_bytes * ifl_kv_page(a->step, u->seq, chunk * IFL_PAGE_ROWS);
-  const int bytes = x->elem_bytes ? x->elem_bytes : 1;
-  const int64_t k = (int64_t)IFL_PAGE_ROWS * ifl_round16(a->dim) * bytes, v = (int64_t)IFL_PAGE_ROWS * ifl_round16(a->vdim) * bytes;
+  const int bytes = x->elem_bytes ? x->elem_bytes : 1, packed = x->elem_bytes < 0;
+  const int64_t k = (int64_t)IFL_PAGE_ROWS * (packed ? a->dim / 32 * 20 : ifl_round16(a->dim) * bytes);
+  const int64_t v = (int64_t)IFL_PAGE_ROWS * (packed ? a->vdim / 2 : ifl_round16(a->vdim) * bytes);
   memcpy(x->page, page + u->kv * k, (size_t)k);
   memcpy(x->page + k, page + a->kv_heads * k + u->kv * v, (size_t)v);
   for (int i = 0; i < IFL_PAGE_ROWS; i++) x->slot[i] = chunk * IFL_PAGE_ROWS + i;
-  if (x->elem_bytes) return;
+  if (x->elem_bytes > 0) return;
   const uint16_t *from = (const uint16_t *)(const void *)(page + a->kv_heads * (k + v));
   uint16_t *to = (uint16_t *)(void *)(x->page + k + v);
   memcpy(to, from + ifl_kv_key_scales_at(u->kv, a->dim), (size_t)(2 * IFL_PAGE_ROWS * ifl_kv_blocks(a->dim)));

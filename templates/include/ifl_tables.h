@@ -14,7 +14,7 @@ typedef struct {
 /* A state (KV cache): its elements (layers), bytes per page of one element, and the arguments of ifl_kv.h for a row. */
 typedef struct {
   int64_t elements, page;
-  int kv_heads, dim, vdim, elem_bytes; /* elem_bytes 0: q8_b32t2 */
+  int kv_heads, dim, vdim, elem_bytes; /* elem_bytes 0: q8_b32t2, −1: q4_b32t2 */
 } ifl_state;
 
 /* A fixed-size state: its elements (layers), and the floats of one element in a cell: the state before the cell's rows, and each

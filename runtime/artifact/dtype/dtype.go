@@ -11,7 +11,7 @@ type Type uint8
 
 // The types. The first group is plain. The second consists of the block types that
 // kernels compute with: those of Inferflow (report Table 3), trellis-coded ones, and those that hold GGUF's types with scales
-// of 16 weights. The third is only read from GGUF files. The last is the result of quantize_act.
+// of 16 weights. The third is for KV caches. The fourth is only read from GGUF files. The last is the result of quantize_act.
 const (
 	Invalid Type = iota
 	F32
@@ -44,6 +44,9 @@ const (
 	Q6B16T2 // 14 B / 16: f16 scale, codes -32…31
 	Q4B16T2 // 10 B / 16: f16 scale, codes -8…7
 	Q2B16   // 8 B / 16: f16 scale, f16 base; rule B
+
+	Q5RB32T2 // 22 B / 32: f16 scale, codes -16…15; keys of a KV cache, rotated
+	Q4B32T2  // 18 B / 32: f16 scale, codes -8…7; values of a KV cache
 
 	GQ4_0  // 18 B / 32
 	GQ4_1  // 20 B / 32
@@ -84,6 +87,7 @@ var layouts = [Count]layout{
 	Q3HB64: {"q3h_b64", 64, 32}, Q3B32: {"q3_b32", 32, 16}, Q2B32: {"q2_b32", 32, 12},
 	Q6TB32: {"q6t_b32", 32, 26}, Q5TB32: {"q5t_b32", 32, 22}, Q4TB32: {"q4t_b32", 32, 17}, Q3TB32: {"q3t_b32", 32, 13}, Q2TB32: {"q2t_b32", 32, 9},
 	Q6B16T2: {"q6_b16t2", 16, 14}, Q4B16T2: {"q4_b16t2", 16, 10}, Q2B16: {"q2_b16", 16, 8},
+	Q5RB32T2: {"q5r_b32t2", 32, 22}, Q4B32T2: {"q4_b32t2", 32, 18},
 	GQ4_0: {"q4_0", 32, 18}, GQ4_1: {"q4_1", 32, 20}, GQ5_0: {"q5_0", 32, 22}, GQ5_1: {"q5_1", 32, 24}, GQ8_0: {"q8_0", 32, 34},
 	GQ2K: {"q2_k", 256, 84}, GQ3K: {"q3_k", 256, 110}, GQ4K: {"q4_k", 256, 144}, GQ5K: {"q5_k", 256, 176}, GQ6K: {"q6_k", 256, 210},
 	GIQ4NL: {"iq4_nl", 32, 18}, GIQ4XS: {"iq4_xs", 256, 136}, GMXFP4: {"mxfp4", 32, 17}, GNVFP4: {"nvfp4", 64, 36}, GTQ1: {"tq1_0", 256, 54}, GTQ2: {"tq2_0", 256, 66},
@@ -119,6 +123,14 @@ func (d Type) IsActivation() bool { return A8B16 <= d && d <= A8B64 }
 // IsWeight reports whether kernels compute with weights of the type: float types of up to
 // 32 bits and the block types for computation.
 func (d Type) IsWeight() bool { return d == F32 || d == F16 || d == BF16 || Q8B32 <= d && d <= Q2B16 }
+
+// OfKeys returns the type of the keys of a KV cache whose values have the type.
+func (d Type) OfKeys() Type {
+	if d == Q4B32T2 {
+		return Q5RB32T2
+	}
+	return d
+}
 
 // ByteScale reports whether the blocks of the type store their scale in a byte: bits 7 to
 // 14 of the f16 number 2⁸·scale, which are 5 bits of exponent and 3 of mantissa.

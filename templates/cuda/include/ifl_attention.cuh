@@ -138,7 +138,7 @@ IFL_DEVICE float ifl_attn_content(const ifl_attention &a, int head, int pos, int
       if (a.rel_keys)
         c = fmaf(q[d], a.rel_keys[(int64_t)(head * DIM + d) * a.ldkeys + at], c);
       if (a.rel_queries)
-        part = fmaf(a.rel_queries[at * a.ldqueries + head * DIM + d], K::get(key[(int64_t)d * 16]), part);
+        part = fmaf(a.rel_queries[at * a.ldqueries + head * DIM + d], K::key(key, d), part);
     }
     p += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
   }
@@ -156,9 +156,9 @@ template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM>
 IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, int t, int head, int kv, int chunk,
                                 const uint8_t *page, const float *q, float *p) {
   const int i = threadIdx.x & 63, half = threadIdx.x >> 6, row = chunk * 64 + i;
-  const typename K::element *key = reinterpret_cast<const typename K::element *>(page) + ifl_kv_key_at(i, kv, DIM);
+  const typename K::element *key = reinterpret_cast<const typename K::element *>(page) + K::key_at(i, kv, DIM);
   const uint16_t *scales =
-      reinterpret_cast<const uint16_t *>(page + ifl_kv_elements(KV_HEADS, DIM, VDIM)) + ifl_kv_key_scale_at(i, kv, DIM);
+      reinterpret_cast<const uint16_t *>(page + K::scales_at(KV_HEADS, DIM, VDIM)) + ifl_kv_key_scale_at(i, kv, DIM);
   int pos;
   const bool sees = ifl_attn_sees(a, v, t, row, &pos);
   for (int g = half; g < GROUP; g += IFL_ATTN_THREADS / 64) {
@@ -168,7 +168,7 @@ IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, 
       for (int b = 0; b < DIM; b += 32) {
         float part = 0;
         for (int d = b; d < b + 32 && d < DIM; d++)
-          part = fmaf(q[g * DIM + d], K::get(key[(int64_t)d * 16]), part);
+          part = fmaf(q[g * DIM + d], K::key(key, d), part);
         dot += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
       }
       if (a.rel_keys || a.rel_queries)
@@ -205,8 +205,8 @@ template <int GROUP> IFL_DEVICE void ifl_attn_softmax(float *p, float *m, float 
 template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM>
 IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const float *p, const float *shrink, float *o) {
   const typename K::element *value =
-      reinterpret_cast<const typename K::element *>(page) + ifl_kv_value_at(0, kv, KV_HEADS, DIM, VDIM);
-  const uint16_t *scales = reinterpret_cast<const uint16_t *>(page + ifl_kv_elements(KV_HEADS, DIM, VDIM)) +
+      reinterpret_cast<const typename K::element *>(page) + K::value_at(0, kv, KV_HEADS, DIM, VDIM);
+  const uint16_t *scales = reinterpret_cast<const uint16_t *>(page + K::scales_at(KV_HEADS, DIM, VDIM)) +
                            ifl_kv_value_scale_at(0, kv, KV_HEADS, DIM, VDIM);
   for (int c = threadIdx.x; c < VDIM; c += IFL_ATTN_THREADS) {
     float sum[GROUP];
@@ -214,7 +214,7 @@ IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const flo
     for (int g = 0; g < GROUP; g++)
       sum[g] = o[g * VDIM + c] * shrink[g];
     for (int i = 0; i < rows; i++) {
-      float x = K::get(value[(int64_t)i * ifl_round16(VDIM) + c]);
+      float x = K::value(value + (int64_t)i * K::value_step(VDIM), c);
       if (K::scaled)
         x *= ifl_half_bits(scales[c / 32 * 64 + i]);
 #pragma unroll
@@ -291,13 +291,32 @@ IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, float *m, float *l
   return true;
 }
 
+/* Loads a block's queries, and rotates them if the keys are. */
+template <class K, int GROUP, int DIM> IFL_DEVICE void ifl_attn_queries(const float *from, float *q) {
+  if constexpr (K::packed) {
+    const int lane = threadIdx.x & 31;
+    for (int g = threadIdx.x >> 5; g < GROUP; g += IFL_ATTN_THREADS / 32) {
+      float x[DIM / 32];
+#pragma unroll
+      for (int j = 0; j < DIM / 32; j++)
+        x[j] = from[g * DIM + 32 * j + lane];
+      ifl_kv_rotate<DIM>(x);
+#pragma unroll
+      for (int j = 0; j < DIM / 32; j++)
+        q[g * DIM + 32 * j + lane] = x[j];
+    }
+  } else {
+    for (int i = threadIdx.x; i < GROUP * DIM; i += IFL_ATTN_THREADS)
+      q[i] = from[i];
+  }
+}
+
 /* One block: grid (query heads / GROUP, tokens, splits). */
 template <class K, int GROUP, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void ifl_attend(const ifl_attention &a, float *sm) {
   typedef ifl_attn_shared<GROUP, DIM, VDIM> S;
   const int head = blockIdx.x * GROUP, kv = blockIdx.x / (gridDim.x / KV_HEADS), t = blockIdx.y;
   float *q = sm + S::Q, *p = sm + S::P, *o = sm + S::O, *m = sm + S::M, *l = sm + S::L, *shrink = sm + S::F;
-  for (int i = threadIdx.x; i < GROUP * DIM; i += IFL_ATTN_THREADS)
-    q[i] = a.q[t * a.ldq + (int64_t)head * DIM + i];
+  ifl_attn_queries<K, GROUP, DIM>(a.q + t * a.ldq + (int64_t)head * DIM, q);
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
     o[i] = 0;
   for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)

@@ -84,6 +84,18 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
       info()[2 * QT + r] = ifl_min_int(ifl_attn_end_row(a, t, rows), rows);
     }
     const float f = a.softcap > 0 ? a.scale / a.softcap : a.scale * IFL_LOG2E;
+    if constexpr (K::packed)
+      rotate(f);
+    else
+      load(f);
+    __syncthreads();
+    from = info()[QT], to = tree ? rows : info()[3 * QT - 1]; /* ascending, except in a tree */
+    for (int r = 1; tree && r < n; r++)
+      from = ifl_min_int(from, info()[QT + r]);
+  }
+
+  /* Writes the query rows times f, split into two numbers each. */
+  __device__ __forceinline__ void load(float f) {
     for (int i = threadIdx.x; i < QT * D / 2; i += S::THREADS) {
       const int r = i / (D / 2), c = i % (D / 2) * 2, at = row + ifl_min_int(r, n - 1);
       const float *q = a.q + (first + at / GROUP) * a.ldq + (int64_t)(kv * GROUP + at % GROUP) * DIM + c;
@@ -92,10 +104,25 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
       *reinterpret_cast<uint32_t *>(sm + S::Q + r * S::QROW + 2 * c) = hi;
       *reinterpret_cast<uint32_t *>(sm + S::Q + (QT + r) * S::QROW + 2 * c) = rest;
     }
-    __syncthreads();
-    from = info()[QT], to = tree ? rows : info()[3 * QT - 1]; /* ascending, except in a tree */
-    for (int r = 1; tree && r < n; r++)
-      from = ifl_min_int(from, info()[QT + r]);
+  }
+  /* The same, rotated like the keys; a warp per row. */
+  __device__ __forceinline__ void rotate(float f) {
+    for (int r = threadIdx.x >> 5; r < QT; r += S::THREADS / 32) {
+      const int at = row + ifl_min_int(r, n - 1);
+      const float *q = a.q + (first + at / GROUP) * a.ldq + (int64_t)(kv * GROUP + at % GROUP) * DIM + lane();
+      float x[DIM / 32];
+#pragma unroll
+      for (int j = 0; j < DIM / 32; j++)
+        x[j] = q[32 * j];
+      ifl_kv_rotate<DIM>(x);
+#pragma unroll
+      for (int j = 0; j < DIM / 32; j++) {
+        uint32_t hi, rest;
+        E::split(x[j] * f, 0.0f, hi, rest);
+        *reinterpret_cast<uint16_t *>(sm + S::Q + r * S::QROW + 2 * (32 * j + lane())) = (uint16_t)hi;
+        *reinterpret_cast<uint16_t *>(sm + S::Q + (QT + r) * S::QROW + 2 * (32 * j + lane())) = (uint16_t)rest;
+      }
+    }
   }
 
   /* Loads KEYS KV cache rows into a stage. Memory beyond the last row and the last channel is uninitialized: values of such
@@ -104,12 +131,12 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     const int at = chunk * KEYS;
     const uint8_t *page = a.state + ifl_kv_page(a.step, seq, at) * a.page_bytes;
     uint8_t *keys = sm + S::STAGES + (chunk & 1) * S::STAGE;
-    const int64_t k = ifl_kv_key_at(at % 64, kv, DIM), v = ifl_kv_value_at(at % 64, kv, KV_HEADS, DIM, VDIM);
+    const int64_t k = K::key_at(at % 64, kv, DIM), v = K::value_at(at % 64, kv, KV_HEADS, DIM, VDIM);
     if constexpr (K::scaled) {
-      const uint8_t *scales = page + ifl_kv_elements(KV_HEADS, DIM, VDIM);
+      const uint8_t *scales = page + K::scales_at(KV_HEADS, DIM, VDIM);
       uint8_t *values = keys + KEYS * D, *key_scales = values + KEYS * V, *value_scales = key_scales + KEYS * 2 * S::KB;
-      copy(keys, page + k, KEYS * D / 16);
-      copy(values, page + v, KEYS * V / 16);
+      copy(keys, page + k, KEYS * (K::packed ? D / 32 * 20 : D) / 16);
+      copy(values, page + v, KEYS * (K::packed ? V / 2 : V) / 16);
       copy(key_scales, scales + 2 * ifl_kv_key_scale_at(at % 64, kv, DIM), KEYS * S::KB / 8);
       for (int i = threadIdx.x; i < KEYS / 8 * S::VB; i += S::THREADS)
         ifl_cp_async16(value_scales + 16 * i, scales + 2 * (ifl_kv_value_scale_at(at % 64, kv, KV_HEADS, DIM, VDIM) +
@@ -144,16 +171,42 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
       const int d = i / 2 % D;
       const uint16_t *scale = ks + (i / (2 * D) * S::KB + d / 32) * 16 + i % 2 * 8;
       *reinterpret_cast<uint4 *>(to_keys + 16 * swizzled(i)) =
-          eight(keys + 8 * i, [&](int j) { return d < DIM ? scale[j] : (uint16_t)0; });
+          eight(key_codes(keys, i), [&](int j) { return d < DIM ? scale[j] : (uint16_t)0; });
     }
     for (int i = threadIdx.x; i < KEYS * V / 8; i += S::THREADS) { /* eight channels of a row */
       const int r = i / (V / 8), c = i % (V / 8);
       const uint16_t scale = chunk * KEYS + r < rows ? vs[c / 4 * KEYS + r] : 0;
-      *reinterpret_cast<uint4 *>(to_values + r * S::VROW + 16 * c) = eight(values + 8 * i, [&](int) { return scale; });
+      *reinterpret_cast<uint4 *>(to_values + r * S::VROW + 16 * c) = eight(value_codes(values, i), [&](int) { return scale; });
     }
   }
-  template <class F> static __device__ __forceinline__ uint4 eight(const uint8_t *codes, F scale) {
-    const uint2 c = *reinterpret_cast<const uint2 *>(codes);
+  /* Eight codes of a stage, a byte each: rows of a channel, or channels of a row. */
+  static __device__ __forceinline__ uint2 key_codes(const uint8_t *keys, int i) {
+    if constexpr (!K::packed) {
+      return *reinterpret_cast<const uint2 *>(keys + 8 * i);
+    } else {
+      const int d = i / 2 % D;
+      const uint8_t *block = keys + (i / (2 * D) * (D / 32) + d / 32) * 20 * 16 + i % 2 * 8;
+      const uint2 low = *reinterpret_cast<const uint2 *>(block + d % 16 * 16);
+      const uint2 signs = *reinterpret_cast<const uint2 *>(block + (16 + d % 32 / 8) * 16);
+      const int half = d / 16 % 2 * 4, bit = d % 8;
+      return make_uint2(extended(low.x >> half, signs.x >> bit), extended(low.y >> half, signs.y >> bit));
+    }
+  }
+  static __device__ __forceinline__ uint2 value_codes(const uint8_t *values, int i) {
+    if constexpr (!K::packed) {
+      return *reinterpret_cast<const uint2 *>(values + 8 * i);
+    } else {
+      const int r = i / (V / 8), c = i % (V / 8) * 8;
+      const uint2 both = *reinterpret_cast<const uint2 *>(values + r * (V / 2) + c / 32 * 16 + c % 16);
+      const int half = c / 16 % 2 * 4;
+      return make_uint2(extended(both.x >> half, both.x >> (half + 3)), extended(both.y >> half, both.y >> (half + 3)));
+    }
+  }
+  /* Four codes from their low four bits and their signs, each the lowest of a byte. */
+  static __device__ __forceinline__ uint32_t extended(uint32_t low, uint32_t signs) {
+    return (low & 0x0f0f0f0fu) | (signs & 0x01010101u) * 0xf0u;
+  }
+  template <class F> static __device__ __forceinline__ uint4 eight(const uint2 c, F scale) {
     uint32_t x[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) {
