@@ -28,11 +28,11 @@ type benchCmd struct {
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
-// benchRow is one row of the subcommand's JSON array. The shares of bandwidth and
-// roofline are medians over the repetitions, relative to the machine's bandwidth before
+// benchRow is one row of the subcommand's JSON array. The fractions of bandwidth
+// and roofline are medians over the repetitions, relative to the machine's bandwidth before
 // and after each, or to the GPU's bandwidth; null if the limit is unknown. The roofline
 // is the sum over the regions of the larger of two times: reading weights and KV cache,
-// and multiplying at the peak of the region's kernel. The share of peak is the time of
+// and multiplying at the peak of the region's kernel. The fraction of the peak is the time of
 // all multiply-adds at the CPU's peak.
 type benchRow struct {
 	Test      string   `json:"test"`
