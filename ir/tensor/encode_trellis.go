@@ -17,7 +17,7 @@ type trellisSearch struct {
 // encodeTrellis tries scales around the one that maps the largest magnitude to the
 // largest level. For each it finds the codes with the smallest squared error.
 func encodeTrellis(dst []byte, dt DType, src []float32, how rounding) {
-	s := trellisSearch{l: trellis[dt], err: math.Inf(1)}
+	s := trellisSearch{l: trellis[dt]}
 	var clean [64]float32
 	src = finiteBlock(src, &clean)
 	s.search(src, how)
@@ -26,6 +26,9 @@ func encodeTrellis(dst []byte, dt DType, src []float32, how rounding) {
 
 func (s *trellisSearch) search(src []float32, how rounding) {
 	top := s.load(src, how.importance)
+	for i, x := range s.x { // of a scale of zero, which tiny values may need
+		s.err += float64(x) * float64(x) * float64(s.w[i])
+	}
 	if top == 0 {
 		return
 	}
