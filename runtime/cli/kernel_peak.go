@@ -12,8 +12,8 @@ import (
 )
 
 // cachedBytes is the size of the weights that a kernel's peak is measured with, per
-// thread. With the activations they fit into the L2 cache of every server CPU since
-// 2019 (at least 512 KB).
+// thread, or of two panels if those are larger. With the activations they fit into the L2
+// cache of every server CPU since 2019 (at least 512 KB).
 const cachedBytes = 192 << 10
 
 // kernelOf names what determines a matmul kernel's peak: the types of weights and
@@ -27,16 +27,25 @@ func kernelPeaks(ctx context.Context, lib *cpu.Library, matmuls []manifest.Matmu
 	if err != nil {
 		return nil, err
 	}
-	d, err := tune.OpenLibrary(lib, threads, int64(threads)*cachedBytes)
+	each := int64(cachedBytes)
+	for _, s := range shapes {
+		each = max(each, 2*s.PanelBytes)
+	}
+	d, err := tune.OpenLibrary(lib, threads, int64(threads)*each)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	peaks := map[string]float64{}
+	peaks, seen := map[string]float64{}, map[string]bool{}
 	for _, s := range shapes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		what := fmt.Sprint(s.DType, s.Act, s.K) // the number of columns does not matter
+		if seen[what] {
+			continue
+		}
+		seen[what] = true
 		gops, err := d.Peak(s)
 		if err != nil {
 			return nil, fmt.Errorf("measuring the peak of %s: %w", s, err)
