@@ -21,6 +21,16 @@ func RoundState(dt tensor.DType, x []float64) error {
 	if len(x)%dt.Block() != 0 {
 		return fmt.Errorf("a row of %d numbers is not whole blocks of %s", len(x), dt)
 	}
+	rotate(x)
+	if err := round(dt, x, tensor.EncodePlain); err != nil {
+		return err
+	}
+	rotate(x)
+	return nil
+}
+
+// rotate is tensor.Rotate of a row that is computed with in float64.
+func rotate(x []float64) {
 	f := make([]float32, len(x))
 	for i := range x {
 		f[i] = float32(x[i])
@@ -29,17 +39,6 @@ func RoundState(dt tensor.DType, x []float64) error {
 	for i := range x {
 		x[i] = float64(f[i])
 	}
-	if err := round(dt, x, tensor.EncodePlain); err != nil {
-		return err
-	}
-	for i := range x {
-		f[i] = float32(x[i])
-	}
-	tensor.Rotate(f)
-	for i := range x {
-		x[i] = float64(f[i])
-	}
-	return nil
 }
 
 func round(dt tensor.DType, x []float64, encode func([]byte, tensor.DType, []float32) error) error {
