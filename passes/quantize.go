@@ -33,11 +33,15 @@ type TypeRules struct {
 // usualOutliers returns the number of outlier groups for weights of type t. A
 // norm's output has a few columns that are many times larger than the others.
 // Two groups reduce the cost in SmolLM2's perplexity by 0.2 %, the next two by
-// 0.05 %, which is above the weights' own error only with 8 bits
+// 0.05 %, which is above the weights' own error only with 8 bits. Trellis-coded
+// weights of four bits or fewer add a hundred times as much
 // (docs/benchmarks/quantization.md, activations).
 func usualOutliers(t tensor.DType) int {
-	if t.Bits() >= 8 {
+	switch {
+	case t.Bits() >= 8:
 		return 4
+	case tensor.TrellisOf(t) != nil && t.Bits() < 5:
+		return 0
 	}
 	return 2
 }
