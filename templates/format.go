@@ -32,11 +32,15 @@ type formatHeader struct {
 // decode returns the C code that decodes the n stored vectors of a tile-block, as
 // decodeVectors, and the C expression of one code vector, or "". The values of
 // trellis-coded types depend on three codes each: vectors from `first` on are used as soon
-// as they are known, so that few are kept, and then those before it.
+// as they are known, so that few are kept, and then those before it. With 4 bits, they are
+// found by stored vectors.
 func (f *format) decode(dt tensor.DType, n, first int) (pick, code string, err error) {
 	code, err = f.decodeVectors(n)
 	if err != nil || tensor.TrellisOf(dt) == nil {
 		return f.pick, code, err
+	}
+	if tensor.TrellisOf(dt).Bits == 4 {
+		return "", useNibbles(n), nil
 	}
 	code = uses.ReplaceAllStringFunc(code+"\n", func(call string) string {
 		m := uses.FindStringSubmatch(call)
@@ -56,6 +60,25 @@ func (f *format) decode(dt tensor.DType, n, first int) (pick, code string, err e
 // useLevel returns the use of vector j, which follows vectors j−2 and j−1 modulo 10.
 func useLevel(j int) string {
 	return fmt.Sprintf("    USE(%d, ifl_levels(v%d, v%d, v%d));\n", j, j, (j+9)%10, (j+8)%10)
+}
+
+// useNibbles returns the uses of all levels of a 4-bit type: the codes before those in a
+// stored vector stand in the stored vector before it, modulo n.
+func useNibbles(n int) string {
+	var code strings.Builder
+	use := func(i, at, before int) {
+		fmt.Fprintf(&code, "    USE(%d, ifl_levels_low(p%d, p%d));\n", 2*i, at, before)
+		fmt.Fprintf(&code, "    USE(%d, ifl_levels_high(p%d, p%d));\n", 2*i+1, at, before)
+	}
+	for i := range n {
+		fmt.Fprintf(&code, "    p%d = ifl_load_codes(w + %d);\n", i, 64*i)
+		if i > 0 {
+			use(i, i, i-1)
+		}
+	}
+	fmt.Fprintf(&code, "    p%d = ifl_turn(p%d);\n", n, n-1)
+	use(0, 0, n)
+	return code.String()
 }
 
 // uses matches a call of USE.
