@@ -19,6 +19,8 @@ type format struct {
 	unit int                      // stored vectors that are decoded together
 	pick string                   // C expression of code vector j alone, or empty
 	body *template.Template
+
+	levels bool // body and pick find the levels of a trellis-coded type
 }
 
 type formatHeader struct {
@@ -27,20 +29,19 @@ type formatHeader struct {
 	Bits  float64  `yaml:"bits"`
 	Unit  int      `yaml:"unit"` // stored vectors that are decoded together
 	Pick  string   `yaml:"pick"` // C expression of code vector j of the tile-block at w
+
+	Levels bool `yaml:"levels"` // USE and Pick are levels of a trellis-coded type
 }
 
 // decode returns the C code that decodes the n stored vectors of a tile-block, as
 // decodeVectors, and the C expression of one code vector, or "". The values of
-// trellis-coded types depend on three codes each: vectors from `first` on are used as soon
-// as they are known, so that few are kept, and then those before it. With 4 bits, they are
-// found by stored vectors.
+// trellis-coded types depend on three codes each. If the format's file does not find them,
+// vectors from `first` on are used as soon as they are known, so that few are kept, and
+// then those before it.
 func (f *format) decode(dt tensor.DType, n, first int) (pick, code string, err error) {
 	code, err = f.decodeVectors(n)
-	if err != nil || tensor.TrellisOf(dt) == nil {
+	if err != nil || f.levels || tensor.TrellisOf(dt) == nil {
 		return f.pick, code, err
-	}
-	if tensor.TrellisOf(dt).Bits == 4 {
-		return "", useNibbles(n), nil
 	}
 	code = uses.ReplaceAllStringFunc(code+"\n", func(call string) string {
 		m := uses.FindStringSubmatch(call)
@@ -60,25 +61,6 @@ func (f *format) decode(dt tensor.DType, n, first int) (pick, code string, err e
 // useLevel returns the use of vector j, which follows vectors j−2 and j−1 modulo 10.
 func useLevel(j int) string {
 	return fmt.Sprintf("    USE(%d, ifl_levels(v%d, v%d, v%d));\n", j, j, (j+9)%10, (j+8)%10)
-}
-
-// useNibbles returns the uses of all levels of a 4-bit type: the codes before those in a
-// stored vector stand in the stored vector before it, modulo n.
-func useNibbles(n int) string {
-	var code strings.Builder
-	use := func(i, at, before int) {
-		fmt.Fprintf(&code, "    USE(%d, ifl_levels_low(p%d, p%d));\n", 2*i, at, before)
-		fmt.Fprintf(&code, "    USE(%d, ifl_levels_high(p%d, p%d));\n", 2*i+1, at, before)
-	}
-	for i := range n {
-		fmt.Fprintf(&code, "    p%d = ifl_load_codes(w + %d);\n", i, 64*i)
-		if i > 0 {
-			use(i, i, i-1)
-		}
-	}
-	fmt.Fprintf(&code, "    p%d = ifl_turn(p%d);\n", n, n-1)
-	use(0, 0, n)
-	return code.String()
 }
 
 // uses matches a call of USE.
@@ -101,7 +83,7 @@ func loadFormats(fsys fs.FS) (map[tensor.DType]*format, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &format{doc: strings.TrimSpace(h.Doc), unit: h.Unit, pick: h.Pick, body: t, bits: map[tensor.DType]float64{}}
+		f := &format{doc: strings.TrimSpace(h.Doc), unit: h.Unit, pick: h.Pick, body: t, levels: h.Levels, bits: map[tensor.DType]float64{}}
 		for _, dt := range types {
 			if formats[dt] != nil {
 				return nil, fmt.Errorf("template %s: type %s has a second format file", name, dt)
