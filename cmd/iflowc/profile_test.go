@@ -143,7 +143,7 @@ func TestProfileInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(bin, "profile", demoSpec, "--quant", "f16", "--threads", "1", "--budget", "60s", "-o", filepath.Join(dir, "demo.profile"))
+	cmd := exec.Command(bin, "profile", demoSpec, "--quant", "f16", "--threads", "1", "--rows", "1-256", "--budget", "60s", "-o", filepath.Join(dir, "demo.profile"))
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
