@@ -87,7 +87,7 @@ type TypeRule struct {
 var Quantize = &Pass{
 	Name:      "quantize",
 	Brief:     "chooses weight types, rounds inputs",
-	Doc:       "Sets the element type of each matrix, as a transform that packing applies. Inserts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones if requested. The largest columns of a norm's output are rounded separately (outliers). Without a rule, a weight keeps its stored type if a kernel reads it, and the head keeps 8 bits.",
+	Doc:       "Sets the element type of each matrix, as a transform that packing applies. Inserts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones if requested. The largest columns of a norm's output are rounded separately (outliers). Without a rule, a weight keeps its stored type if a kernel reads it, and the head gets about one bit more than the other matrices.",
 	Tolerance: 0.2,
 	Run:       quantize,
 }
@@ -189,8 +189,7 @@ func setType(w *ir.Value, t tensor.DType) {
 }
 
 // headWeights returns the matrices after the layers: the head, which is often
-// also the embedding. Their rounding affects every logit directly: on SmolLM2
-// the head alone in q4_b32 costs as much as all layers in q5_b64.
+// also the embedding. Their rounding affects every logit directly (decision 028).
 func headWeights(m *ir.Module) map[*ir.Value]bool {
 	heads := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
@@ -254,9 +253,9 @@ func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 // coarse reports whether a type has fewer than 8 bits per weight.
 func coarse(t tensor.DType) bool { return t.IsBlock() && t.RowBytes(t.Block()) < t.Block() }
 
-// quantizeWeight sets the type of one matrix. A head keeps 8 bits if the
-// default type has fewer, and a draft matrix gets 8 bits, except in f32. A rule
-// that names the matrix overrides both.
+// quantizeWeight sets the type of one matrix. A head gets about one bit more than
+// the default type, and a draft matrix 8 bits, except in f32. A rule that names the
+// matrix overrides both.
 func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	stored := w.Type.Elem
 	t := tensor.ComputeType(stored)
@@ -264,8 +263,11 @@ func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	named := false
 	if env.Types.Default != tensor.Invalid && (n*k >= env.Types.Threshold || env.Types.Default.IsFloat()) {
 		t, named = env.Types.Default, true
-		if head && coarse(t) || draft && t != tensor.F32 && k%tensor.Q8B32T2.Block() == 0 {
+		switch {
+		case draft && t != tensor.F32 && k%tensor.Q8B32T2.Block() == 0:
 			t = tensor.Q8B32T2
+		case head:
+			t = t.OfHead()
 		}
 	} else if env.Types.Default != tensor.Invalid && !stored.IsFloat() {
 		t = tensor.F16

@@ -31,7 +31,7 @@ func explainChoice(w io.Writer, c *compiler.Choice) {
 			fmt.Sprintf("%.1f %%", 100*m.Loss/max(sum, 1e-300))})
 	}
 	printColumns(w, "  ", table)
-	fmt.Fprintln(w, "all matrices in one type instead (heads in at least 8 bits):")
+	fmt.Fprintln(w, "all matrices in one type instead (heads with about one bit more):")
 	table = [][]string{{"type", "MB", "expected perplexity increase"}}
 	for _, p := range c.Uniform {
 		table = append(table, []string{p.Type, fmt.Sprintf("%.1f", float64(p.Bytes)/1e6), lossText(p.Loss)})

@@ -31,7 +31,7 @@ type Choice struct {
 	Why    string `json:"reason,omitempty"` // why it was not measured
 
 	Best    []LossPoint `json:"best"`    // the best choice of each size
-	Uniform []LossPoint `json:"uniform"` // all matrices in one type, but heads of at least 8 bits
+	Uniform []LossPoint `json:"uniform"` // all matrices in one type, but heads in that of dtype.Type.OfHead
 }
 
 // A ChosenMatrix is a group of matrices that the choice gives one type.
@@ -281,8 +281,8 @@ func (b *budgeter) uniform(c *Choice) {
 		p := LossPoint{Type: t.String(), Bytes: b.fixed}
 		for i, u := range b.units {
 			own := t
-			if u.group.Head && t.Bits() < 8 {
-				own = tensor.Q8B32T2
+			if u.group.Head {
+				own = t.OfHead()
 			}
 			if u.only != tensor.Invalid {
 				own = u.only

@@ -149,6 +149,21 @@ var Sizes = []Size{{"q8", Q8B32T2}, {"q6", Q6TB32}, {"q5", Q5TB32}, {"q4", Q4TB3
 // Bits returns the number of bits per element, block scales included.
 func (d Type) Bits() float64 { return 8 * float64(d.BlockBytes()) / float64(d.Block()) }
 
+// OfHead returns the type of an output head whose model's other matrices have the type: the
+// smallest of Sizes with at least one bit per weight more, up to q8. It is the type itself
+// from 8 bits on.
+func (d Type) OfHead() Type {
+	if !d.IsBlock() || d.Bits() >= 8 {
+		return d
+	}
+	for i := len(Sizes) - 1; i > 0; i-- {
+		if Sizes[i].Type.Bits() >= d.Bits()+1 {
+			return Sizes[i].Type
+		}
+	}
+	return Sizes[0].Type
+}
+
 // aliases are other names of types in lower case: PyTorch's and Inferflow's.
 var aliases = map[string]Type{
 	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,

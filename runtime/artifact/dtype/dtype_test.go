@@ -46,3 +46,17 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestOfHead checks that heads of every block type below 8 bits get one bit more, up to q8.
+func TestOfHead(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"f16": "f16", "f32": "f32", "q8_b64": "q8_b64", "q8": "q8", "q6": "q8", "q5": "q6", "q4": "q5", "q3": "q4", "q2": "q3",
+		"q5_b32": "q8", "q4_b32": "q6", "q4_b64": "q5", "q3h_b64": "q5", "q2_b32": "q4",
+	} {
+		d, _ := Parse(name)
+		if h, _ := Parse(want); d.OfHead() != h {
+			t.Errorf("%s: heads get %s, want %s", name, d.OfHead(), h)
+		}
+	}
+}
