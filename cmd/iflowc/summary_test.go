@@ -51,7 +51,7 @@ smaller: --quant q8 needs 1.3 GB, --quant q4 needs 830 MB (loss: docs/quantizati
 func TestSummaryKeys(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	for quant, sizes := range map[string]int{"": 2, "q8": 0} {
+	for quant, sizes := range map[string]int{"": 2, "q8": 0, "16": 0} { // 16 bits: a budget
 		out := iflowc(t, "compile", demoSpec, "--quant", quant, "--isa", "portable", "--json", "-o", filepath.Join(t.TempDir(), "demo")).succeed(t)
 		has(t, "summary", []byte(out), "binary", "binary_bytes", "weights", "weight_bytes", "regions_per_layer", "seconds", "memory_bytes",
 			"weight_type", "bits_per_weight", "context", "state_bytes")

@@ -126,11 +126,15 @@ func (p *Program) WeightTypes() (name string, bits float64) {
 	return most.String(), 8 * float64(bytes) / float64(max(elements, 1))
 }
 
-// compareSizes adds estimates for the offered sizes, unless the weights are
-// already quantized.
+// compareSizes adds estimates for the offered sizes that are smaller, unless the weights
+// are already quantized. With types for all weights, as of a budget, none is.
 func (p *Program) compareSizes(read int64) error {
 	if t, ok := dtype.Parse(p.result.WeightType); !ok || !t.IsFloat() {
 		return nil
+	}
+	bytes := int64(0)
+	for _, w := range p.weights() {
+		bytes += w.Bytes
 	}
 	for _, name := range offered {
 		t, err := spec.ParseType(name)
@@ -147,7 +151,9 @@ func (p *Program) compareSizes(read int64) error {
 		for _, w := range step.Manifest.Weights {
 			small.WeightBytes += w.Bytes
 		}
-		p.result.Smaller = append(p.result.Smaller, small)
+		if small.WeightBytes < bytes {
+			p.result.Smaller = append(p.result.Smaller, small)
+		}
 	}
 	return nil
 }
