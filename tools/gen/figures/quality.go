@@ -55,8 +55,8 @@ func quality() ([]byte, error) {
 
 func lossPanel(q *qualityData) (plot.Panel, string) {
 	p := plot.Panel{
-		Title: "KL divergence from f16", X: plot.Axis{Label: "bits per weight, whole model", Min: 3.8, Max: 8.9, Ticks: []float64{4, 5, 6, 7, 8}},
-		Y: plot.Axis{Label: "nats per token", Log: true, Min: 2e-5, Max: 0.02, Ticks: []float64{1e-4, 1e-3, 1e-2}},
+		Title: "KL divergence from f16", X: plot.Axis{Label: "bits per weight, whole model", Min: 1.9, Max: 9.3, Ticks: []float64{2, 3, 4, 5, 6, 7, 8, 9}},
+		Y: plot.Axis{Label: "nats per token", Log: true, Min: 2e-5, Max: 0.04, Ticks: []float64{1e-4, 1e-3, 1e-2}},
 	}
 	names := []string{"iflowc, calibrated", "llama.cpp with imatrix", "iflowc", "llama.cpp"}
 	p.Series = []plot.Series{scatter(names[0], 1), scatter(names[1], 2), scatter(names[2], 3), scatter(names[3], 4)}
@@ -123,7 +123,9 @@ func add(s *plot.Series, name string, x, y float64, places map[string]plot.Label
 // Offsets for names that would overlap others, and additions to them.
 var (
 	lossLabels = map[string]plot.Label{
-		"q8": {X: -7, Y: 10, Anchor: 1},
+		"q8": {X: -7, Y: 10, Anchor: 1}, "q5": {X: 7, Y: 0}, "q4": {X: -7, Y: 4, Anchor: 1},
+		"4.05": {X: -7, Y: 4, Anchor: 1}, "4.69": {X: -7, Y: 8, Anchor: 1}, "4.97": {X: -4, Y: 14, Anchor: 0.5}, "5.28": {X: 0, Y: 16, Anchor: 0.5}, "5.9": {X: 6, Y: 10}, "6.57": {X: 0, Y: 16, Anchor: 0.5},
+		"Q4_K_M": {X: 7, Y: 4}, "IQ4_XS": {X: 6, Y: -6},
 	}
 	errorLabels = map[string]plot.Label{
 		"q4_b64": {X: 6, Y: 2}, "q4_0": {X: 6, Y: -6}, "q4_k": {X: 5, Y: 12}, "iq4_xs": {X: -6, Y: -2, Anchor: 1}, "q4t_b32": {X: -6, Y: 8, Anchor: 1}, "q4_b32": {X: 6, Y: 10},
