@@ -43,6 +43,8 @@ func sampled(k *Kernel, dt tensor.DType, isa ISA) bool {
 		return dt == tensor.F16 || dt == tensor.Q3HB64 && k.Impl != "gemm"
 	case k.Op == "embed":
 		return dt != tensor.Q8B32 && dt != tensor.Q8B64 && dt != tensor.Q4B32 && dt != tensor.BF16
+	case tensor.TrellisOf(dt) != nil: // types of --quant, whose code vectors are used in another order
+		return k.Impl == "gemv" || k.Impl == "flat_gemm" && dt == tensor.Q4TB32
 	case k.Impl == "flat_gemm":
 		return dt == tensor.F16 || dt == tensor.Q4B64
 	default:
