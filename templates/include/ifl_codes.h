@@ -35,7 +35,7 @@ IFL_INLINE ifl_codes ifl_nibble(ifl_codes p, int high) { return (ifl_codes)((ifl
  * a literal. 128 is subtracted from 8-bit codes first, to make them signed, and the start value of the sum corrects for it. */
 IFL_INLINE int8x16_t ifl_load_four(const int8_t *x) { return vld1q_s8(x); }
 #define IFL_DOT4_LANE(acc, codes, four, lane) ((ifl_lanes_i)vdotq_laneq_s32((int32x4_t)(acc), (int8x16_t)(codes), four, lane))
-IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
+IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c - 128; }
 #endif
 
 #ifdef IFL_AVX2
@@ -55,7 +55,7 @@ IFL_INLINE ifl_pairs ifl_pairs_signed(ifl_codes codes, const int8_t *x) {
   return (ifl_pairs)_mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(ifl_four_(x), c));
 }
 IFL_INLINE ifl_lanes_i ifl_pairs_widen(ifl_pairs p) { return (ifl_lanes_i)_mm256_madd_epi16((__m256i)p, _mm256_set1_epi16(1)); }
-IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
+IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c - 128; }
 #endif
 
 /* acc[r] += Σ codes[4r+i]·x[i], i = 0…3, exact: codes are unsigned, x is signed. */
