@@ -13,7 +13,7 @@ import (
 func TestInstructionSetsAgree(t *testing.T) {
 	t.Parallel()
 	bins := map[string]string{"f32": demo(t)}
-	for _, quant := range irtest.Sample(t, 1, []string{"f16", "bf16", "q8", "q4_b64"}) {
+	for _, quant := range append(irtest.Sample(t, 1, []string{"f16", "bf16", "q8", "q6", "q5", "q3", "q2", "q4_b64"}), "q4") {
 		bins[quant] = filepath.Join(t.TempDir(), quant)
 		iflowc(t, "compile", demoSpec, "--quant", quant, "--calibrate", "none", "--isa", "avx512,avx2", "-o", bins[quant]).succeed(t)
 	}
