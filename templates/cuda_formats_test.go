@@ -3,10 +3,12 @@ package templates
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ebitengine/purego"
@@ -43,13 +45,12 @@ func TestCUDAFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "#include \"cuda_emu.hpp\"\n#include \"ifl_codes.cuh\"\n"
-	var types []tensor.DType
-	for dt := range cuda.formats {
+	types := slices.Sorted(maps.Keys(cuda.formats))
+	for _, dt := range types {
 		c, err := cuda.Format(dt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		types = append(types, dt)
 		text += c + fmt.Sprintf(formatText, dt)
 	}
 	dir := t.TempDir()
