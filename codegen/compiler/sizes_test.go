@@ -122,6 +122,8 @@ func grows(x checkpoint.Info, i int) bool {
 	switch {
 	case x.Shape[i] == 1 || constant.MatchString(x.Name):
 		return false
+	case strings.HasSuffix(x.Name, ".conv.weight"): // output and input channels, kernel
+		return i < 2
 	case x.Shape[i] == vocabulary:
 		return vocabularyRows.MatchString(x.Name)
 	}
