@@ -132,10 +132,7 @@ func (p *Program) compareSizes(read int64) error {
 	if t, ok := dtype.Parse(p.result.WeightType); !ok || !t.IsFloat() {
 		return nil
 	}
-	bytes := int64(0)
-	for _, w := range p.weights() {
-		bytes += w.Bytes
-	}
+	bytes := weightBytes(p.weights())
 	for _, name := range offered {
 		t, err := spec.ParseType(name)
 		if err != nil {
@@ -147,15 +144,20 @@ func (p *Program) compareSizes(read int64) error {
 		if err != nil {
 			return err
 		}
-		small := SmallerWeights{Quant: name, Speedup: float64(read) / float64(max(readBytes(step.Manifest.Weights), 1))}
-		for _, w := range step.Manifest.Weights {
-			small.WeightBytes += w.Bytes
-		}
-		if small.WeightBytes < bytes {
-			p.result.Smaller = append(p.result.Smaller, small)
+		weights := step.Manifest.Weights
+		if small := weightBytes(weights); small < bytes {
+			p.result.Smaller = append(p.result.Smaller, SmallerWeights{name, small, float64(read) / float64(max(readBytes(weights), 1))})
 		}
 	}
 	return nil
+}
+
+// weightBytes returns the bytes of weights in a file.
+func weightBytes(weights []manifest.Weight) (n int64) {
+	for _, w := range weights {
+		n += w.Bytes
+	}
+	return n
 }
 
 // readBytes returns the bytes of weights that a decode step reads. Lookup

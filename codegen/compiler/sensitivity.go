@@ -57,10 +57,7 @@ func (b *budgeter) planSensitivity() (*sensitivity.Plan, error) {
 
 // unmeasured returns why the sensitivity of the model cannot be measured here, or "".
 func (b *budgeter) unmeasured() string {
-	size := int64(0)
-	for _, w := range b.float.whole.CPU.Manifest.Weights {
-		size += w.Bytes
-	}
+	size := weightBytes(b.float.whole.CPU.Manifest.Weights)
 	network, _, _ := strings.Cut(b.stored.Net.Topology(), ".")
 	switch here := device.AvailableMemory(); {
 	case network != "decoder_only":

@@ -71,9 +71,9 @@ func TestWeightsFile(t *testing.T) {
 	}
 }
 
-// families are the names of the tiny models of spec/testdata, but for those with
-// fixed-size states, sizes by layer, several streams or transposed routers: the sizes of their tensors
-// are sums and products of widths and heads, and the tiny models have odd ones already.
+// families are the names of the tiny models of spec/testdata that wider can widen. It
+// cannot widen recurrent models and those with sizes by layer or several residual streams,
+// whose tensors have sums and products of sizes, or whose router is stored transposed.
 func families(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../spec/testdata/families/*/expected.json")
