@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,7 +36,8 @@ type serveCmd struct {
 
 	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
 	Port    *int          `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
-	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the model's)."`
+	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the first --alias, else the model's)."`
+	Alias   []string      `placeholder:"NAME" help:"More names by which requests may name the model."`
 	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"TLS certificate, for HTTPS."`
 	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Private key of the TLS certificate."`
 	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
@@ -88,7 +90,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	s := scheduler.New(eng, queue)
 	defer s.Close()
 	cfg := server.Config{
-		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
+		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
 		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
@@ -117,6 +119,9 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	if c.Memory < leastMemory || c.Body < 1 || c.Body > c.Memory/8 {
 		return l, nil, fmt.Errorf("--request-memory %d: expected at least %d bytes, and 8 times --max-body (%d)", c.Memory, leastMemory, c.Body)
 	}
+	if slices.Contains(c.Alias, "") {
+		return l, nil, errors.New("--alias: a name is empty; write the names with commas between them")
+	}
 	if c.Most < 1 || c.Most > 1<<20 {
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
 	}
@@ -130,6 +135,9 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	}
 	return l, listener, err
 }
+
+// name returns the model's name in responses; "": the model's own.
+func (c *serveCmd) name() string { return cmp.Or(append([]string{c.Name}, c.Alias...)...) }
 
 // port returns the port of the flag, or of the model spec, or 8080.
 func (c *serveCmd) port(m *model) int {

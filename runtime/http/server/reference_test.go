@@ -30,7 +30,7 @@ var endpoints = map[string]struct{ request, does string }{
 	"POST /detokenize":           {"detokenize", "Returns the text of tokens."},
 	"POST /translate":            {"translate", "Translates texts by beam search. For encoder-decoder models."},
 	"POST /fill":                 {"fill", "Returns candidates for masked tokens. For encoders with a masked-LM head."},
-	"GET /v1/models":             {"", "Lists the served model."},
+	"GET /v1/models":             {"", "Lists the served model, once for each of its names."},
 	"GET /v1/models/{id...}":     {"", "Describes the served model. Another id gets status 404."},
 	"GET /health":                {"", "Returns the numbers of running and waiting requests, with status 200, once the service is ready."},
 	"GET /props":                 {"", "Returns the properties of the model and the settings of the service."},

@@ -31,6 +31,7 @@ type Config struct {
 	Tokenizer *tokenizer.Tokenizer // nil: the model has none, requests contain token ids
 	Template  *chat.Template       // nil: the model has none
 	Model     string               // name of the served model; "": the manifest's
+	Aliases   []string             // more names of the served model
 	Context   int                  // maximum tokens of a sequence
 	Sequences int                  // maximum concurrent sequences
 	Defaults  Defaults

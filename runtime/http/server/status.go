@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -76,7 +78,14 @@ func (s *Server) describe() modelObject {
 
 // models answers GET /v1/models.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelObject{s.describe()}})
+	m := s.describe()
+	list := []modelObject{m}
+	for _, m.ID = range s.cfg.Aliases {
+		if m.ID != s.cfg.Model {
+			list = append(list, m)
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 	return nil
 }
 
@@ -90,10 +99,17 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkModel returns an error for the name of another model; "" stands for the served
-// one.
+// one. Case, Ollama's tag ":latest" and what is in front of a slash, such as a client's
+// "openai/", do not matter.
 func (s *Server) checkModel(name string) error {
-	if name == "" || name == s.cfg.Model || name == s.cfg.Manifest.Name || name == "default" {
+	if name == "" {
 		return nil
+	}
+	known := append([]string{"default", s.cfg.Model, s.cfg.Manifest.Name}, s.cfg.Aliases...)
+	for rest, more := strings.TrimSuffix(name, ":latest"), true; more; _, rest, more = strings.Cut(rest, "/") {
+		if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(strings.TrimSuffix(k, ":latest"), rest) }) {
+			return nil
+		}
 	}
 	e := invalid("model", "the model %.80q does not exist; this service serves %q", name, s.cfg.Model).withCode("model_not_found")
 	e.status = http.StatusNotFound
