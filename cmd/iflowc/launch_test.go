@@ -43,25 +43,7 @@ func TestLaunch(t *testing.T) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, err := command()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), bin, "serve", demoSpec, "--quant", "f32", "--isa", "portable", "--port", "0", "--log", "none")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	address := ""
-	for s := bufio.NewScanner(stderr); address == "" && s.Scan(); {
-		if _, after, ok := strings.Cut(s.Text(), "listening at "); ok {
-			address, _, _ = strings.Cut(after, " ")
-		}
-	}
-	resp, err := http.Get(address + "/v1/models")
+	resp, err := http.Get(serving(t, demoSpec, "--quant", "f32", "--isa", "portable") + "/v1/models")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +51,39 @@ func TestServe(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+}
+
+// serving starts iflowc serve until the test ends and returns the service's address.
+func serving(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	bin, err := command()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the answer is what counts
+	cmd := exec.Command(bin, append([]string{"serve", "--port", "0", "--log", "none"}, args...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // the answers are what counts
+	})
+	said := ""
+	for s := bufio.NewScanner(stderr); address == "" && s.Scan(); said += s.Text() + "\n" {
+		if _, after, ok := strings.Cut(s.Text(), "listening at "); ok {
+			address, _, _ = strings.Cut(after, " ")
+		}
+	}
+	if address == "" {
+		t.Fatalf("serve %v: it does not listen:\n%s", args, said)
+	}
+	return address
 }
 
 // TestWrongLaunches: a wrong flag of the binary is an error before the compile.

@@ -22,12 +22,32 @@ func (m *Model) describe(man *manifest.Manifest) {
 		name, _ := list[0].(string)
 		man.LabelsTokens = strings.HasSuffix(name, "ForTokenClassification")
 	}
+	var err error
+	if man.Activation, err = m.activation(); err != nil {
+		m.opt.notice("%v; scores of pairs are of the function Sigmoid", err)
+	}
 	e, err := m.embedding(man)
 	if err != nil {
 		m.opt.notice("%v; embed takes the mean of the tokens", err)
 		return
 	}
 	man.Embedding = e
+}
+
+// activation returns the name of the function from a pair's logit to its score. Each
+// version of sentence-transformers stores it elsewhere. "": nowhere.
+func (m *Model) activation() (string, error) {
+	var config struct {
+		Path string `json:"activation_fn"`
+	}
+	_, err := m.readJSON("config_sentence_transformers.json", &config)
+	if own, ok := m.Spec.Config["sentence_transformers"].(map[string]any); ok && config.Path == "" {
+		config.Path, _ = own["activation_fn"].(string)
+	}
+	if config.Path == "" {
+		config.Path, _ = m.Spec.Config["sbert_ce_default_activation_function"].(string)
+	}
+	return config.Path[strings.LastIndex(config.Path, ".")+1:], err
 }
 
 // labels returns id2label as a list; nil if ids are missing.

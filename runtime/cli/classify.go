@@ -9,8 +9,6 @@ import (
 	"math"
 
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/engine/pooling"
-	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
@@ -107,8 +105,12 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 	if len(c.IDs) > 0 || len(c.Text) == 0 {
 		return nil, nil, wrong(errors.New("--pair goes with texts, not with ids"))
 	}
+	encoder, err := m.pairs()
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, text := range c.Text {
-		ids, types, err := m.encodePair(text, c.Pair)
+		ids, types, err := encoder.encode(text, c.Pair, tokenizer.Limit{})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -119,47 +121,6 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 		texts = append(texts, ids)
 	}
 	return queries, texts, nil
-}
-
-// encodePair returns the tokens of a pair of texts, and their types if the model has any.
-// A model that scores by the next token gets them as messages of the roles query and
-// document, as sentence-transformers passes them.
-func (m *model) encodePair(text, pair string) (ids, types []int32, err error) {
-	t, err := m.tokenizer()
-	if err != nil {
-		return nil, nil, err
-	}
-	if m.manifest.Score != nil && m.manifest.Template != "" {
-		ids, err = m.pairPrompt(t, text, pair)
-		return ids, nil, err
-	}
-	if ids, types = t.EncodePair(text, pair); m.manifest.TokenTypes < 2 {
-		types = nil
-	}
-	return ids, types, nil
-}
-
-// pairPrompt renders the chat template with a query, a document and, in front of them,
-// the model's default prompt.
-func (m *model) pairPrompt(tok *tokenizer.Tokenizer, query, document string) ([]int32, error) {
-	template, err := chat.Open(m.bin.Templates(), tok, "")
-	if err != nil {
-		return nil, wrong(err)
-	}
-	before, err := pooling.Prompt(m.manifest, "")
-	if err != nil {
-		return nil, err
-	}
-	var messages []chat.Message
-	if before != "" {
-		messages = append(messages, chat.Message{Role: "system", Content: before})
-	}
-	messages = append(messages, chat.Message{Role: "query", Content: query}, chat.Message{Role: "document", Content: document})
-	text, err := template.Render(messages, chat.RenderOptions{AddGenerationPrompt: true})
-	if err != nil {
-		return nil, wrong(err)
-	}
-	return tok.Encode(text, false), nil
 }
 
 // judge converts a row of class logits to scores: probabilities of exclusive
@@ -182,9 +143,13 @@ func (m *model) judge(row []float32) (verdict, error) {
 		for i, x := range row {
 			v.Scores[i] = float64(x)
 		}
-	case problem == "multi_label_classification" || len(row) == 1:
+	case len(row) == 1:
+		score, err := m.relevance(row[0])
+		v.Scores[0] = score
+		return v, err
+	case problem == "multi_label_classification":
 		for i, x := range row {
-			v.Scores[i] = 1 / (1 + math.Exp(-float64(x)))
+			v.Scores[i] = sigmoid(float64(x))
 		}
 	default:
 		softmax(v.Scores, row, row[best])

@@ -148,7 +148,7 @@ func (c *serveCmd) port(m *model) int {
 }
 
 // answers adds the endpoints that the model supports: completions, chats,
-// structured output, embeddings, translations, mask filling.
+// structured output, embeddings, translations, mask filling, reranking.
 func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler, cfg *server.Config) (err error) {
 	cfg.Page = page.Handler()
 	if len(m.embedded.Tokenizer) > 0 {
@@ -179,7 +179,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 	if e := embedder.New(m.manifest, m.bin.EncodeWhole, eng, s); e != nil {
 		cfg.Embedder = e
 	}
-	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)
+	cfg.Translate, cfg.Fill, cfg.Reranker = translations(m, s, cfg.Drafter), filler(m, eng, s), reranks(m, eng, s)
 	return nil
 }
 

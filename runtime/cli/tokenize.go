@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 type tokenizeCmd struct {
@@ -39,9 +41,12 @@ func (c *tokenizeCmd) Run(m *model) error {
 		Types  []int32  `json:"token_type_ids,omitempty"`
 	}{IDs: []int32{}, Tokens: []string{}}
 	if c.Pair != nil {
-		out.IDs, out.Types = t.EncodePair(text, *c.Pair)
+		out.IDs, out.Types, err = t.EncodePair(text, *c.Pair, tokenizer.Limit{})
 	} else {
 		out.IDs = append(out.IDs, t.Encode(text, !c.NoSpecial)...)
+	}
+	if err != nil {
+		return err
 	}
 	for _, id := range out.IDs {
 		out.Tokens = append(out.Tokens, t.Token(id))

@@ -53,6 +53,7 @@ type Manifest struct {
 	LabelsTokens bool           `json:"labels_tokens,omitempty"` // each token is classified, not the text
 	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: how to interpret the class logits
 	Embedding    *Embedding     `json:"embedding,omitempty"`     // from the files of sentence-transformers, if any
+	Activation   string         `json:"activation,omitempty"`    // PyTorch's function from a pair's logit to its score: "Identity", "Tanh"; "": "Sigmoid"
 	Score        *LogitScore    `json:"score,omitempty"`         // how a decoder's logits score a text; nil: by its classifier
 
 	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no draft heads

@@ -121,19 +121,28 @@ func (s *Server) embeddingTokens(r *http.Request, prompt string, input prompts) 
 	return all, total, nil
 }
 
-// embedAll computes as many texts concurrently as there are sequences, so that one
-// request does not fill the queue.
+// embedAll computes the vectors of texts.
 func (s *Server) embedAll(ctx context.Context, job scheduler.Job, tokens [][]int32) ([][]float32, error) {
 	out := make([][]float32, len(tokens))
-	failed := make([]error, len(tokens))
+	err := s.each(ctx, len(tokens), func(ctx context.Context, i int) (err error) {
+		out[i], err = s.cfg.Embedder.Embed(ctx, job, tokens[i])
+		return err
+	})
+	return out, err
+}
+
+// each calls f with 0 to n−1. As many calls run concurrently as there are sequences, so
+// that one request does not fill the queue. An error cancels the others.
+func (s *Server) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	failed := make([]error, n)
 	slots := make(chan struct{}, max(1, s.cfg.Sequences))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for i, ids := range tokens {
+	for i := range n {
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			if out[i], failed[i] = s.cfg.Embedder.Embed(ctx, job, ids); failed[i] != nil {
+			if failed[i] = f(ctx, i); failed[i] != nil {
 				cancel()
 			}
 		}()
@@ -141,7 +150,7 @@ func (s *Server) embedAll(ctx context.Context, job scheduler.Job, tokens [][]int
 	for range cap(slots) {
 		slots <- struct{}{}
 	}
-	return out, firstError(failed)
+	return firstError(failed)
 }
 
 // firstError returns the first error that is not context.Canceled, which follows from

@@ -30,6 +30,7 @@ func RequestFields() map[string][]Field {
 	all := map[string][]Field{}
 	for endpoint, kind := range map[string]reflect.Type{
 		"chat": reflect.TypeFor[chatRequest](), "completions": reflect.TypeFor[completionRequest](), "embeddings": reflect.TypeFor[embeddingRequest](),
+		"rerank": reflect.TypeFor[rerankRequest](), "score": reflect.TypeFor[scoreRequest](),
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
 	} {
@@ -50,7 +51,7 @@ func UnsupportedFields() (list []string) {
 
 // Unsupported lists the keys that are refused as unsupported, with their tags.
 func Unsupported() (list []Field) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText](), reflect.TypeFor[unsupportedScore]()} {
 		list = append(list, fields(kind, "", nil)...)
 	}
 	return list
@@ -102,7 +103,7 @@ func jsonType(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[stops]():
 		return "string or array"
-	case reflect.TypeFor[prompts]():
+	case reflect.TypeFor[prompts](), reflect.TypeFor[documents]():
 		return "string or array"
 	case reflect.TypeFor[json.RawMessage]():
 		return "any"

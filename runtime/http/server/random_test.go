@@ -43,10 +43,12 @@ var usualValues = map[string][]string{
 	"response_format": {`{"type":"text"}`, `{"type":"json_object"}`, `{"type":"json_schema","json_schema":{"schema":{"enum":["a",1]}}}`}, "structured_outputs": {`{"choice":["a","b"]}`, `{"regex":"[a-c]+"}`, `{"json":{}}`},
 	"guided_json": {`{"type":"integer"}`, `"{}"`}, "guided_regex": {`"a|b"`}, "guided_choice": {`["a","bc"]`}, "guided_grammar": {`"root ::= \"a\""`}, "grammar": {`"root ::= [a-c]+"`}, "json_schema": {`{"type":"boolean"}`},
 	"tools": {`[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"x":{"type":"boolean"}}}}}]`}, "tool_choice": {`"auto"`, `"required"`, `"none"`, `{"type":"function","function":{"name":"f"}}`},
-	"parallel_tool_calls": {"false"}, "chat_template_kwargs": {`{"enable_thinking":false}`}, "reasoning_effort": {`"low"`}, "documents": {`[{"text":"a"}]`}, "continue_final_message": {"true"}, "add_generation_prompt": {"false"},
+	"parallel_tool_calls": {"false"}, "chat_template_kwargs": {`{"enable_thinking":false}`}, "reasoning_effort": {`"low"`}, "documents": {`[{"text":"a"}]`, `["a","b"]`, `"a"`}, "continue_final_message": {"true"}, "add_generation_prompt": {"false"},
 	"decoder_input_template": {`"{query}{answer}"`, `"{% for m in messages %}{{ m.content }}{% endfor %}"`, `"{{"`}, "encoder_input_template": {`"{query}"`}, "header": {`{"fn":"get_stat"}`, `{"fn":"process_query"}`},
 	"xtc_probability": {"0.5", "0"}, "dry_multiplier": {"0"}, "allowed_token_ids": {"[5]"}, "use_beam_search": {"false"}, "dimensions": {"4"}, "encoding_format": {`"base64"`}, "with_pieces": {"true"}, "add_special": {"false"},
-	"ids": {"[5,2]"}, "skip_special": {"true"}, "src": {`"en"`}, "tgt": {`"de"`}, "beams": {"2"}, "best": {"1"}, "forced_bos": {"5"}, "encoder_ids": {"[[5]]"}, "metadata": {`{"a":"b"}`}, "unheard_of": {"1"},
+	"ids": {"[5,2]"}, "skip_special": {"true"}, "src": {`"en"`}, "tgt": {`"de"`}, "beams": {"2"}, "best": {"1"}, "forced_bos": {"5"}, "encoder_ids": {"[[5]]"}, "metadata": {`{"a":"b"}`},
+	"query": {`"a"`}, "top_n": {"1", "3"}, "return_documents": {"false"}, "text_1": {`"a"`, `["a","b"]`}, "text_2": {`"b"`, `["a","b"]`},
+	"max_tokens_per_doc": {"9"}, "unheard_of": {"1"},
 }
 
 // nastyValues are values for any key.
@@ -59,7 +61,7 @@ var nastyValues = []string{
 // usualKeys are the endpoints with their required keys.
 var usualKeys = map[string][]string{
 	"/v1/chat/completions": {"messages"}, "/v1/completions": {"prompt"}, "/v1/embeddings": {"input"}, "/tokenize": {"content"}, "/detokenize": {"tokens"},
-	"/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
+	"/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
 }
 
 // randomRequest returns a request that is mostly valid, with some invalid values and

@@ -36,6 +36,7 @@ type Config struct {
 	Sequences int                  // maximum concurrent sequences
 	Defaults  Defaults
 
+	Reranker  Reranker                                                                          // nil: no scores of pairs
 	Embedder  Embedder                                                                          // nil: no embeddings
 	Translate func(context.Context, scheduler.Job, Translation) ([][]Translated, error)         // nil: the model is not an encoder-decoder
 	Fill      func(ctx context.Context, j scheduler.Job, text string, best int) ([]Mask, error) // nil: the model has no masked-LM head
@@ -145,6 +146,11 @@ func (s *Server) routes() []route {
 		{"POST /v1/chat/completions", s.chat},
 		{"POST /v1/completions", s.completions},
 		{"POST /v1/embeddings", s.embeddings},
+		{"POST /v1/rerank", s.rerank},
+		{"POST /v2/rerank", s.rerank},
+		{"POST /rerank", s.rerank},
+		{"POST /v1/score", s.score},
+		{"POST /score", s.score},
 		{"POST /tokenize", s.tokenize},
 		{"POST /detokenize", s.detokenize},
 		{"POST /translate", s.translate},

@@ -65,22 +65,31 @@ func (c *Component) pairParts() (pairTemplate, error) {
 }
 
 // EncodePair encodes two texts, such as question and answer, as one list of ids with
-// the special tokens of the post-processor. typeIDs holds the segment of each id.
-func (t *Tokenizer) EncodePair(a, b string) (ids, typeIDs []int32) {
+// the special tokens of the post-processor. typeIDs holds the segment of each id. It
+// returns ErrLong beyond the limit, which holds for each text and for all ids.
+func (t *Tokenizer) EncodePair(a, b string, l Limit) (ids, typeIDs []int32, err error) {
 	template := t.pair
 	if template == nil {
 		template = pairTemplate{{sequence: 'A'}, {sequence: 'B', typeID: 1}}
 	}
-	texts := map[byte][]int32{'A': t.Encode(a, false), 'B': t.Encode(b, false)}
+	var texts [2][]int32
+	for i, text := range []string{a, b} {
+		if texts[i], err = t.EncodeWithin(text, false, l); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, p := range template {
 		part := p.ids
 		if p.sequence != 0 {
-			part = texts[p.sequence]
+			part = texts[p.sequence-'A']
 		}
 		ids = append(ids, part...)
 		for range part {
 			typeIDs = append(typeIDs, p.typeID)
 		}
 	}
-	return ids, typeIDs
+	if l.Tokens > 0 && len(ids) > l.Tokens {
+		return nil, nil, fmt.Errorf("%w: %d tokens, at most %d are allowed", ErrLong, len(ids), l.Tokens)
+	}
+	return ids, typeIDs, nil
 }
