@@ -61,7 +61,7 @@ var nastyValues = []string{
 // usualKeys are the endpoints with their required keys.
 var usualKeys = map[string][]string{
 	"/v1/chat/completions": {"messages"}, "/v1/completions": {"prompt"}, "/v1/embeddings": {"input"}, "/tokenize": {"content"}, "/detokenize": {"tokens"},
-	"/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
+	"/apply-template": {"messages"}, "/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
 }
 
 // randomRequest returns a request that is mostly valid, with some invalid values and

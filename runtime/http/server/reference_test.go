@@ -31,6 +31,7 @@ var endpoints = map[string]struct{ request, does string }{
 	"POST /rerank":               {"", "The same as `POST /v1/rerank`."},
 	"POST /v1/score":             {"score", "Scores pairs of texts. For cross-encoders and rerankers."},
 	"POST /score":                {"", "The same as `POST /v1/score`."},
+	"POST /apply-template":       {"", "Takes the request of `POST /v1/chat/completions` and returns the prompt that the chat template makes of it."},
 	"POST /tokenize":             {"tokenize", "Returns the tokens of a text."},
 	"POST /detokenize":           {"detokenize", "Returns the text of tokens."},
 	"POST /translate":            {"translate", "Translates texts by beam search. For encoder-decoder models."},

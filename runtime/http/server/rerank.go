@@ -134,11 +134,12 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 		results = results[:n]
 	}
 	if or(req.Return, true) {
-		if err := s.takeResults(r, req.Documents); err != nil {
-			return err
-		}
 		for i := range results {
-			results[i].Document = &rerankDocument{req.Documents[results[i].Index]}
+			text := req.Documents[results[i].Index]
+			if err := s.takeText(r, "return_documents", len(text)); err != nil {
+				return err
+			}
+			results[i].Document = &rerankDocument{text}
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
@@ -146,16 +147,6 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 		"meta": map[string]any{"api_version": map[string]string{"version": "2"}, "tokens": map[string]int{"input_tokens": tokens}}, // Cohere's
 	})
 	return nil
-}
-
-// takeResults reserves memory for documents in a response: a buffer that grows by
-// doubling, in which a character may have twice its bytes.
-func (s *Server) takeResults(r *http.Request, list documents) error {
-	n := 0
-	for _, d := range list {
-		n += len(d)
-	}
-	return s.take(r, "return_documents", int64(4*n))
 }
 
 func scoreUsage(tokens int) map[string]int {

@@ -151,6 +151,7 @@ func (s *Server) routes() []route {
 		{"POST /rerank", s.rerank},
 		{"POST /v1/score", s.score},
 		{"POST /score", s.score},
+		{"POST /apply-template", s.applyTemplate},
 		{"POST /tokenize", s.tokenize},
 		{"POST /detokenize", s.detokenize},
 		{"POST /translate", s.translate},

@@ -1,0 +1,46 @@
+//go:build unix
+
+package server
+
+import (
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// applyTemplate answers llama.cpp's /apply-template: it returns the prompt that
+// /v1/chat/completions would give to the model.
+func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) error {
+	var req chatRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	if err := s.checkChat(&req); err != nil {
+		return err
+	}
+	choice, err := s.toolChoice(&req)
+	if err != nil {
+		return err
+	}
+	var prompt *chat.Prompt
+	if err := s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
+		prompt, err = s.render(req.Messages, chat.RenderOptions{
+			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := s.takeText(r, "messages", len(prompt.Text)); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"prompt": prompt.Text})
+	return nil
+}
+
+// takeText reserves memory for n bytes of a request's text in the response: a buffer
+// that grows by doubling, in which a character may have twice its bytes.
+func (s *Server) takeText(r *http.Request, param string, n int) error {
+	return s.take(r, param, int64(4*n))
+}
