@@ -193,6 +193,10 @@ func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 	}
 	v.special(d)
 	v.addTokens(d)
+	setInfill(d, tokenizer.InfillFormat{
+		Prefix: v.named("fim_pre", "prefix"), Suffix: v.named("fim_suf", "suffix"), Middle: v.named("fim_mid", "middle"),
+		Repo: v.named("fim_rep"), File: v.named("fim_sep"), Ends: []string{v.named("fim_pad")},
+	})
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -229,8 +233,8 @@ func (v *ggufVocab) special(d *tokenizer.Definition) {
 	for role, key := range map[string]string{
 		"bos": "bos", "eos": "eos", "unk": "unknown", "sep": "seperator", "pad": "padding", "cls": "cls", "mask": "mask",
 	} {
-		if id, ok := v.reader.id("tokenizer.ggml." + key + "_token_id"); ok && int(id) < len(v.tokens) {
-			d.Config.Special[role] = v.tokens[id]
+		if token := v.named(key); token != "" {
+			d.Config.Special[role] = token
 		}
 	}
 	for _, key := range []string{"eot", "eom"} {
@@ -239,6 +243,16 @@ func (v *ggufVocab) special(d *tokenizer.Definition) {
 		}
 	}
 	d.Config.ChatTemplate = v.reader.text("tokenizer.chat_template")
+}
+
+// named returns the token of the first of some keys that the file has; "": none.
+func (v *ggufVocab) named(keys ...string) string {
+	for _, key := range keys {
+		if id, ok := v.reader.id("tokenizer.ggml." + key + "_token_id"); ok && int(id) < len(v.tokens) {
+			return v.tokens[id]
+		}
+	}
+	return ""
 }
 
 // addTokens makes control and user-defined tokens matchable in text. The file does

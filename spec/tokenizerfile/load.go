@@ -48,6 +48,7 @@ func Load(files Files) (*tokenizer.Tokenizer, error) {
 			return nil, wrap(s.needs[0], err)
 		}
 		c.fill(d)
+		setInfill(d, tokenizer.InfillFormat{})
 		t, err := tokenizer.New(d)
 		if err != nil {
 			return nil, wrap(s.needs[0], err)

@@ -16,6 +16,7 @@ type addedVocabulary struct {
 	raw     *tokenMatcher
 	normal  *tokenMatcher
 	refuse  func(start, end int) bool // reports whether a special token in raw text must stay text; nil: never
+	plain   func(*AddedToken) bool    // reports whether a token must stay text wherever it matches; nil: never
 }
 
 // MaxAddedToken limits the bytes of an added token, and thereby the work of matching.
@@ -92,7 +93,7 @@ func (a *addedVocabulary) split(out []segment, m *tokenMatcher, text string, fir
 			break
 		}
 		t := &a.tokens[index]
-		if a.refuse != nil && m == a.raw && a.special[t.Content] && a.refuse(start, end) {
+		if a.plain != nil && a.plain(t) || a.refuse != nil && m == a.raw && a.special[t.Content] && a.refuse(start, end) {
 			pos = start + 1
 			continue
 		}

@@ -19,13 +19,15 @@ type Definition struct {
 }
 
 // A Config contains the settings outside of the pipeline: named special tokens (role
-// such as "bos" to token text), the chat template and the cleanup of decoded text.
+// such as "bos" to token text), the chat template, the cleanup of decoded text and the
+// format of infill prompts.
 type Config struct {
 	Special      map[string]string `json:"special,omitempty"`
 	ExtraEOS     []int32           `json:"extra_eos,omitempty"`
 	ChatTemplate string            `json:"chat_template,omitempty"`
 	CleanUp      bool              `json:"clean_up,omitempty"`
 	Target       string            `json:"target,omitempty"` // target language of translation
+	Infill       *InfillFormat     `json:"infill,omitempty"`
 }
 
 // A Model holds the parameters of every kind of model. Vocabulary, scores and merges

@@ -1,0 +1,73 @@
+package tokenizer
+
+import "fmt"
+
+// An InfillFormat describes prompts whose middle the model writes (fill in the middle;
+// Bavarian et al. 2022), by the texts of their tokens. An empty text means none.
+type InfillFormat struct {
+	Prefix      string   `json:"prefix"` // in front of the text before the middle
+	Suffix      string   `json:"suffix"` // in front of the text after the middle
+	Middle      string   `json:"middle,omitempty"`
+	Repo        string   `json:"repo,omitempty"`         // in front of the name of a repository
+	File        string   `json:"file,omitempty"`         // in front of the name of a file
+	SuffixFirst bool     `json:"suffix_first,omitempty"` // the suffix is in front of the prefix
+	Ends        []string `json:"ends,omitempty"`         // tokens that end the middle, besides these and EOS
+}
+
+// An Infill is an InfillFormat in token ids; −1 means none.
+type Infill struct {
+	Prefix, Suffix, Middle, Repo, File int32
+	SuffixFirst                        bool
+	Ends                               []int32 // all tokens that end the middle, besides EOS
+}
+
+// Infill returns the format of infill prompts, or nil if the tokenizer has none.
+func (t *Tokenizer) Infill() *Infill {
+	f := t.config.Infill
+	if f == nil {
+		return nil
+	}
+	out := &Infill{SuffixFirst: f.SuffixFirst}
+	id := func(text string) int32 {
+		id, ok := t.ID(text)
+		if text == "" || !ok {
+			return -1
+		}
+		out.Ends = append(out.Ends, id)
+		return id
+	}
+	out.Prefix, out.Suffix, out.Middle, out.Repo, out.File = id(f.Prefix), id(f.Suffix), id(f.Middle), id(f.Repo), id(f.File)
+	for _, text := range f.Ends {
+		id(text)
+	}
+	if out.Prefix < 0 || out.Suffix < 0 || out.Middle < 0 && f.Middle != "" {
+		return nil
+	}
+	return out
+}
+
+// EncodeText encodes untrusted text without special tokens around it. Special tokens in
+// it and the tokens of infill prompts stay plain text. It returns an error for a text
+// from which the tokenizer's model itself makes such a token.
+func (t *Tokenizer) EncodeText(text string, l Limit) ([]int32, error) {
+	if err := l.check(text); err != nil {
+		return nil, err
+	}
+	infill := map[int32]bool{}
+	if f := t.Infill(); f != nil {
+		for _, id := range f.Ends {
+			infill[id] = true
+		}
+	}
+	added := *t.added
+	added.plain = func(token *AddedToken) bool { return t.added.special[token.Content] || infill[token.ID] }
+	plain := *t
+	plain.added = &added
+	ids, err := plain.encode(validUTF8(text), l)
+	for _, id := range ids {
+		if infill[id] {
+			return nil, fmt.Errorf("the text contains %q, which this tokenizer cannot keep as text; leave it out", t.Token(id))
+		}
+	}
+	return ids, err
+}
