@@ -26,11 +26,12 @@ type Field struct {
 func RequestFields() map[string][]Field {
 	inner := map[string]reflect.Type{
 		"tools[]": reflect.TypeFor[toolDefinition](), "response_format": reflect.TypeFor[responseFormat](), "messages[]": reflect.TypeFor[chat.Message](),
+		"input_extra[]": reflect.TypeFor[infillFile](),
 	}
 	all := map[string][]Field{}
 	for endpoint, kind := range map[string]reflect.Type{
 		"chat": reflect.TypeFor[chatRequest](), "completions": reflect.TypeFor[completionRequest](), "embeddings": reflect.TypeFor[embeddingRequest](),
-		"rerank": reflect.TypeFor[rerankRequest](), "score": reflect.TypeFor[scoreRequest](),
+		"infill": reflect.TypeFor[infillRequest](), "rerank": reflect.TypeFor[rerankRequest](), "score": reflect.TypeFor[scoreRequest](),
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
 	} {

@@ -139,20 +139,28 @@ func constrainedOver(t testing.TB, source, alphabet string) *service {
 	})
 }
 
-// handlers returns the handler for a path: that of an encoder-decoder for /translate.
-func (s *service) handlers() func(path string) http.Handler {
-	cfg := withoutCounts(s.cfg)
-	usual := server.New(cfg).Handler()
-	cfg = withoutCounts(s.cfg)
-	cfg.Translate = func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
-		return nil, nil
+// handlers returns the handler for a path: that of an encoder-decoder for /translate, and
+// that of a model with tokens for infilling for /infill.
+func (s *service) handlers(t testing.TB) func(path string) http.Handler {
+	all := map[string]http.Handler{}
+	for path, edit := range map[string]func(*server.Config){
+		"": func(*server.Config) {},
+		"/translate": func(c *server.Config) {
+			c.Translate = func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
+				return nil, nil
+			}
+		},
+		"/infill": func(c *server.Config) { c.Tokenizer = infillLetters(t) },
+	} {
+		cfg := withoutCounts(s.cfg)
+		edit(&cfg)
+		all[path] = server.New(cfg).Handler()
 	}
-	translating := server.New(cfg).Handler()
 	return func(path string) http.Handler {
-		if path == "/translate" {
-			return translating
+		if h, ok := all[path]; ok {
+			return h
 		}
-		return usual
+		return all[""]
 	}
 }
 

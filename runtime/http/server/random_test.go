@@ -48,7 +48,8 @@ var usualValues = map[string][]string{
 	"xtc_probability": {"0.5", "0"}, "dry_multiplier": {"0"}, "allowed_token_ids": {"[5]"}, "use_beam_search": {"false"}, "dimensions": {"4"}, "encoding_format": {`"base64"`}, "with_pieces": {"true"}, "add_special": {"false"},
 	"ids": {"[5,2]"}, "skip_special": {"true"}, "src": {`"en"`}, "tgt": {`"de"`}, "beams": {"2"}, "best": {"1"}, "forced_bos": {"5"}, "encoder_ids": {"[[5]]"}, "metadata": {`{"a":"b"}`},
 	"query": {`"a"`}, "top_n": {"1", "3"}, "return_documents": {"false"}, "text_1": {`"a"`, `["a","b"]`}, "text_2": {`"b"`, `["a","b"]`},
-	"max_tokens_per_doc": {"9"}, "unheard_of": {"1"},
+	"max_tokens_per_doc": {"9"}, "input_prefix": {`"a"`, `""`}, "input_suffix": {`"b"`, `""`}, "input_extra": {`[{"filename":"a","text":"b"}]`, `[{"text":"c"},{"text":"d"}]`}, "n_predict": {"3", "-1", "0"},
+	"n_indent": {"2"}, "t_max_predict_ms": {"1"}, "samplers": {`["top_k","infill"]`}, "response_fields": {`["content","timings/prompt_n"]`}, "unheard_of": {"1"},
 }
 
 // nastyValues are values for any key.
@@ -61,7 +62,7 @@ var nastyValues = []string{
 // usualKeys are the endpoints with their required keys.
 var usualKeys = map[string][]string{
 	"/v1/chat/completions": {"messages"}, "/v1/completions": {"prompt"}, "/v1/embeddings": {"input"}, "/tokenize": {"content"}, "/detokenize": {"tokens"},
-	"/apply-template": {"messages"}, "/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
+	"/infill": {"input_prefix", "input_suffix"}, "/apply-template": {"messages"}, "/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
 }
 
 // randomRequest returns a request that is mostly valid, with some invalid values and
@@ -143,7 +144,7 @@ func handleRequest(h http.Handler, path, body string) (status int, wrong string)
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate)
-	handler := s.handlers()
+	handler := s.handlers(t)
 	var lock sync.Mutex
 	counts := map[string]map[int]int{}
 	var wait sync.WaitGroup
@@ -184,7 +185,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add("/v1/completions", body)
 	}
 	s := constrained(f, plainTemplate)
-	handler := s.handlers()
+	handler := s.handlers(f)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		if _, ok := usualKeys[path]; !ok {
 			path = "/v1/completions"

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "rewrite docs/reference/http-api.md and 
 var endpoints = map[string]struct{ request, does string }{
 	"POST /v1/chat/completions":  {"chat", "Answers a conversation, formatted with the model's chat template."},
 	"POST /v1/completions":       {"completions", "Continues one or several texts."},
+	"POST /infill":               {"infill", "Writes the text between two others, as llama.cpp does. For models with tokens for infilling."},
 	"POST /v1/embeddings":        {"embeddings", "Returns one vector of length 1 for each text."},
 	"POST /v1/rerank":            {"rerank", "Scores documents by their relevance to a query and sorts them. For cross-encoders and rerankers."},
 	"POST /v2/rerank":            {"", "The same as `POST /v1/rerank`."},

@@ -31,12 +31,22 @@ func letters(t testing.TB) *tokenizer.Tokenizer {
 	return tokensOf(t, "Ġ.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 }
 
-// tokensOf has one token per character, from id 3 on.
-func tokensOf(t testing.TB, alphabet string) *tokenizer.Tokenizer {
+// infillLetters has tokens of letters, and of infilling, repositories and files.
+func infillLetters(t testing.TB) *tokenizer.Tokenizer {
+	return tokensOf(t, "ĠĊ.abcdefghijklmnopqrstuvwxyz", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<repo_name>", "<file_sep>")
+}
+
+// tokensOf has one token per character, from id 3 on, and added tokens behind them.
+func tokensOf(t testing.TB, alphabet string, added ...string) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2}
 	for _, r := range alphabet {
 		vocab[string(r)] = len(vocab)
+	}
+	list := ""
+	for _, token := range added {
+		list += fmt.Sprintf(`,{"id":%d,"content":%q,"special":false,"normalized":false}`, len(vocab), token)
+		vocab[token] = len(vocab)
 	}
 	for i := len(vocab); i < devicetest.Vocab; i++ {
 		vocab[fmt.Sprint(i-57)] = i
@@ -45,7 +55,7 @@ func tokensOf(t testing.TB, alphabet string) *tokenizer.Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"</s>","special":true,"normalized":false}],
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"</s>","special":true,"normalized":false}` + list + `],
 "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","unk_token":"<unk>","vocab":` + string(v) + `,"merges":[]}}`)})
 	if err != nil {

@@ -145,6 +145,7 @@ func (s *Server) routes() []route {
 	return []route{
 		{"POST /v1/chat/completions", s.chat},
 		{"POST /v1/completions", s.completions},
+		{"POST /infill", s.infill},
 		{"POST /v1/embeddings", s.embeddings},
 		{"POST /v1/rerank", s.rerank},
 		{"POST /v2/rerank", s.rerank},

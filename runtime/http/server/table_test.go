@@ -90,6 +90,7 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"chat":        {"/v1/chat/completions", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
 	"completions": {"/v1/completions", `"prompt":"a","max_tokens":1`},
 	"embeddings":  {"/v1/embeddings", `"input":"a"`},
+	"infill":      {"/infill", `"input_prefix":"a","input_suffix":"b","n_predict":1`},
 	"rerank":      {"/v1/rerank", `"query":"a","documents":["b"]`},
 	"score":       {"/v1/score", `"text_1":"a","text_2":"b"`},
 	"tokenize":    {"/tokenize", `"content":"a"`},
@@ -138,6 +139,9 @@ var overBounds = map[string]string{
 	"reasoning_effort": `"reasoning_effort":` + text(65), "documents": `"documents":` + list(4097, "{}"), "continue_final_message": `"continue_final_message":1`, "add_generation_prompt": `"add_generation_prompt":1`,
 	"prompt": `"prompt":` + list(257, `"a"`), "suffix": `"suffix":"a"`, "echo": `"echo":1`, "best_of": `"best_of":3`,
 	"input": `"input":` + list(2049, `"a"`), "encoding_format": `"encoding_format":"x"`, "dimensions": `"dimensions":0`, "prompt_name": `"prompt_name":"other"`,
+	"input_prefix": `"input_prefix":null`, "input_suffix": `"input_suffix":null`, "input_extra": `"input_extra":` + list(257, `{"text":"a"}`), "input_extra[].filename": `"input_extra":[{"filename":` + text(257) + `}]`,
+	"input_extra[].text": `"input_extra":[{"text":7}]`, "infill prompt": `"prompt":7`, "infill max_tokens": `"n_predict":null,"max_tokens":-2`, "n_predict": `"n_predict":-2`, "n_indent": `"n_indent":-1`,
+	"t_max_predict_ms": `"t_max_predict_ms":-2`, "samplers": `"samplers":7`, "response_fields": `"response_fields":` + list(65, `"a"`),
 	"query": `"query":""`, "rerank documents": `"documents":` + list(2049, `"a"`), "top_n": `"top_n":-1`, "return_documents": `"return_documents":7`, "text_1": `"text_1":["a","b"]`, "text_2": `"text_2":` + list(2049, `"a"`),
 	"content": `"content":` + text(262145), "tokenize prompt": `"content":null,"prompt":` + text(262145), "add_special": `"add_special":7`, "with_pieces": `"with_pieces":7`, "tokens": `"tokens":[61]`, "ids": `"ids":[61]`, "skip_special": `"skip_special":7`,
 	"translate text": `"text":` + list(257, `"a"`), "text": `"text":7`, "encoder_ids": `"encoder_ids":[[61]]`, "src": `"src":` + text(65), "tgt": `"tgt":` + text(65), "beams": `"beams":5`, "best": `"best":5`, "forced_bos": `"forced_bos":61`,
@@ -149,7 +153,7 @@ var overBounds = map[string]string{
 func TestFieldBounds(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate)
-	handler, refused := s.handlers(), server.UnsupportedFields()
+	handler, refused := s.handlers(t), server.UnsupportedFields()
 	for _, r := range fieldRows(t) {
 		for _, e := range r.endpoints {
 			for _, f := range r.fields {

@@ -6,24 +6,27 @@ import "strings"
 // start of one.
 type Stopper struct {
 	Words []string
-	Done  bool // a stop word was found: nothing follows
+	Done  bool   // nothing follows
+	Word  string // the stop word that was found; "": none
 	held  string
+	last  bool
 }
+
+// End makes the next Push the last one.
+func (s *Stopper) End() { s.last = true }
 
 // Push adds text and returns the part that certainly precedes any stop word.
 func (s *Stopper) Push(text string) string {
 	if s.Done {
 		return ""
 	}
-	if len(s.Words) == 0 {
-		return text
-	}
+	s.Done = s.last
 	text = s.held + text
 	s.held = ""
 	first := len(text)
 	for _, w := range s.Words {
 		if i := strings.Index(text, w); i >= 0 && i < first {
-			first, s.Done = i, true
+			first, s.Word, s.Done = i, w, true
 		}
 	}
 	if s.Done {
