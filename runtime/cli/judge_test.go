@@ -4,6 +4,7 @@ package cli
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -37,7 +38,20 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
-	m := &model{manifest: &manifest.Manifest{}}
+	for activation, want := range map[string]float64{"Identity": -3, "Sigmoid": 1 / (1 + math.Exp(3)), "Tanh": math.Tanh(-3)} {
+		m := &model{manifest: &manifest.Manifest{Activation: activation}}
+		if v, err := m.judge([]float32{-3}); err != nil || math.Abs(v.Scores[0]-want) > 1e-6 {
+			t.Errorf("%s: %v, want %v (%v)", activation, v.Scores, want, err)
+		}
+		if v, err := m.judge([]float32{0, 0}); err != nil || v.Scores[0] != 0.5 {
+			t.Errorf("%s of two labels: %v (%v)", activation, v.Scores, err)
+		}
+	}
+	m := &model{manifest: &manifest.Manifest{Activation: "GELU"}}
+	if _, err := m.judge([]float32{1}); err == nil || !strings.Contains(err.Error(), "Identity, Sigmoid and Tanh") {
+		t.Errorf("an unknown activation: %v", err)
+	}
+	m = &model{manifest: &manifest.Manifest{}}
 	if _, err := m.judge([]float32{float32(math.NaN())}); err == nil {
 		t.Error("NaN: no error")
 	}
