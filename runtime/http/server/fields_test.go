@@ -116,7 +116,7 @@ func constrainedOver(t testing.TB, source, alphabet string) *service {
 		m := *c.Manifest
 		m.Vocab, o.Vocab = vocab, vocab
 		c.Manifest, c.Tokenizer, c.Template, c.Embedder = &m, tok, template, lengths{}
-		c.Reranker = letterReranker{tok: tok}
+		c.Reranker = letterReranker{tok, false}
 		c.Fill = func(context.Context, scheduler.Job, string, int) ([]server.Mask, error) { return nil, nil }
 		c.Constrain = func(f server.Constraint) (m decode.Mask, err error) {
 			switch f.Kind {
