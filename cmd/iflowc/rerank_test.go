@@ -43,7 +43,7 @@ func TestRerank(t *testing.T) {
 		if class == 1 {
 			score = logit
 		}
-		compareScores(t, dir, query, document, score)
+		compareScores(t, dir, query, document, true, score)
 	}
 }
 
@@ -62,11 +62,12 @@ func TestRerankDecoder(t *testing.T) {
 		"tokenizer_config.json":    map[string]string{"chat_template": "{% for m in messages %}{{ m.content }} {% endfor %}"},
 	})
 	last := want.Logits[len(want.Logits)-1]
-	compareScores(t, dir, words(want.IDs[:10]), words(want.IDs[10:]), 1/(1+math.Exp(last[32]-last[29])))
+	compareScores(t, dir, words(want.IDs[:10]), words(want.IDs[10:]), false, 1/(1+math.Exp(last[32]-last[29])))
 }
 
-// compareScores serves a model and compares the score of a pair, alone and among others.
-func compareScores(t *testing.T, dir, query, document string, want float64) {
+// compareScores serves a model and compares the score of a pair, alone, among others and
+// shortened. shortens: the model shortens pairs, not only documents.
+func compareScores(t *testing.T, dir, query, document string, shortens bool, want float64) {
 	t.Helper()
 	url := serving(t, dir, "--quant", "f32", "--isa", "portable", "--alias", "reranker")
 	var ranked struct {
@@ -89,6 +90,16 @@ func compareScores(t *testing.T, dir, query, document string, want float64) {
 		}
 		if r.Index == 1 && (math.Abs(r.Score-want) > 1e-4 || r.Document.Text != document) {
 			t.Errorf("%+v, transformers has %g", r, want)
+		}
+	}
+	for key, tokens := range map[string]int{"truncate_prompt_tokens": len(strings.Fields(query + " " + document)), "max_tokens_per_doc": len(strings.Fields(document))} {
+		body := map[string]any{"query": query, "documents": []string{document + " w9 w5"}, key: tokens}
+		if !shortens && key == "truncate_prompt_tokens" {
+			continue
+		}
+		postJSON(t, url+"/v1/rerank", body, &ranked)
+		if r := ranked.Results[0]; math.Abs(r.Score-want) > 1e-4 {
+			t.Errorf("%s: %+v, transformers has %g", key, r, want)
 		}
 	}
 	var scored struct{ Data []struct{ Score float64 } }

@@ -110,7 +110,7 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 		return nil, nil, err
 	}
 	for _, text := range c.Text {
-		ids, types, err := encoder.encode(text, c.Pair, tokenizer.Limit{})
+		ids, types, err := encoder.encode(text, c.Pair, tokenizer.PairLimit{})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/iflowc/iflowc/runtime/engine/pooling"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
@@ -39,17 +41,36 @@ func (m *model) pairs() (*pairEncoder, error) {
 // encode returns the tokens of a pair of texts, and their types if the model has any. A
 // model that scores by the next token gets the texts as messages of the roles query and
 // document, as sentence-transformers passes them; special tokens in them stay text.
-func (p *pairEncoder) encode(query, document string, within tokenizer.Limit) (ids, types []int32, err error) {
+func (p *pairEncoder) encode(query, document string, within tokenizer.PairLimit) (ids, types []int32, err error) {
 	if p.template != nil {
-		messages := append(p.before[:len(p.before):len(p.before)], chat.Message{Role: "query", Content: query}, chat.Message{Role: "document", Content: document})
-		prompt, err := p.template.Encode(p.tok, messages, chat.RenderOptions{AddGenerationPrompt: true, Limit: within})
-		if err != nil {
-			return nil, nil, wrong(err)
-		}
-		return prompt.IDs, nil, nil
+		ids, err = p.render(query, document, within)
+		return ids, nil, err
 	}
 	if ids, types, err = p.tok.EncodePair(query, document, within); !p.typed {
 		types = nil
 	}
 	return ids, types, err
+}
+
+// render returns the tokens of a pair in the chat template.
+func (p *pairEncoder) render(query, document string, within tokenizer.PairLimit) ([]int32, error) {
+	if within.Cut {
+		return nil, wrong(errors.New("a pair in a chat template cannot be shortened; limit the documents' tokens instead (max_tokens_per_doc)"))
+	}
+	if within.Second > 0 {
+		cut := tokenizer.Limit{Bytes: within.Bytes, Tokens: within.Second, Cut: true, Tick: within.Tick}
+		ids, err := p.tok.EncodeWithin(document, false, cut)
+		if err != nil {
+			return nil, err
+		}
+		if len(ids) == within.Second {
+			document = p.tok.Decode(ids, false)
+		}
+	}
+	messages := append(p.before[:len(p.before):len(p.before)], chat.Message{Role: "query", Content: query}, chat.Message{Role: "document", Content: document})
+	prompt, err := p.template.Encode(p.tok, messages, chat.RenderOptions{AddGenerationPrompt: true, Limit: within.Limit})
+	if err != nil {
+		return nil, wrong(err)
+	}
+	return prompt.IDs, nil
 }

@@ -76,7 +76,7 @@ func reranks(m *model, eng *engine.Engine, s *scheduler.Scheduler) server.Rerank
 }
 
 // Tokens returns the tokens of a pair, and their types if the model has any.
-func (r *reranker) Tokens(query, document string, within tokenizer.Limit) (ids, types []int32, err error) {
+func (r *reranker) Tokens(query, document string, within tokenizer.PairLimit) (ids, types []int32, err error) {
 	return r.encoder.encode(query, document, within)
 }
 

@@ -41,7 +41,7 @@ func (c *tokenizeCmd) Run(m *model) error {
 		Types  []int32  `json:"token_type_ids,omitempty"`
 	}{IDs: []int32{}, Tokens: []string{}}
 	if c.Pair != nil {
-		out.IDs, out.Types, err = t.EncodePair(text, *c.Pair, tokenizer.Limit{})
+		out.IDs, out.Types, err = t.EncodePair(text, *c.Pair, tokenizer.PairLimit{})
 	} else {
 		out.IDs = append(out.IDs, t.Encode(text, !c.NoSpecial)...)
 	}

@@ -127,7 +127,7 @@ func TestConformance(t *testing.T) {
 			}
 			checkCases(t, tok, want.Tokenizer.Cases)
 			if pair := want.Tokenizer.Pair; pair.IDs != nil {
-				ids, types, err := tok.EncodePair("Hello, world!", "12 dogs", tokenizer.Limit{})
+				ids, types, err := tok.EncodePair("Hello, world!", "12 dogs", tokenizer.PairLimit{})
 				if err != nil || !slices.Equal(ids, pair.IDs) || (pair.Types != nil && !slices.Equal(types, pair.Types)) {
 					t.Errorf("EncodePair = %v %v (%v), want %v %v", ids, types, err, pair.IDs, pair.Types)
 				}

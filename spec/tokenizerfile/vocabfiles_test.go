@@ -77,7 +77,7 @@ func (f *slowFolder) check(t *testing.T, tok *tokenizer.Tokenizer, texts []strin
 			t.Errorf("Decode(%v, true) = %q, want %q", f.IDs[i], got, f.Skipped[i])
 		}
 	}
-	ids, types, err := tok.EncodePair(texts[1], texts[2], tokenizer.Limit{})
+	ids, types, err := tok.EncodePair(texts[1], texts[2], tokenizer.PairLimit{})
 	if err != nil || !slices.Equal(ids, f.Pair) || f.Types != nil && !slices.Equal(types, f.Types) {
 		t.Errorf("EncodePair = %v %v (%v), want %v %v", ids, types, err, f.Pair, f.Types)
 	}

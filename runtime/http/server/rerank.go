@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
@@ -20,7 +21,7 @@ import (
 // A Reranker scores pairs of a query and a document.
 type Reranker interface {
 	// Tokens returns the tokens of a pair, and their types; nil if the model has none.
-	Tokens(query, document string, within tokenizer.Limit) (ids, types []int32, err error)
+	Tokens(query, document string, within tokenizer.PairLimit) (ids, types []int32, err error)
 	// Score returns the relevance of a pair's document to its query.
 	Score(ctx context.Context, j scheduler.Job, ids, types []int32) (float64, error)
 }
@@ -28,11 +29,13 @@ type Reranker interface {
 // rerankRequest is the body of /v1/rerank: that of Jina, Cohere, vLLM and llama.cpp.
 type rerankRequest struct {
 	shared
-	Model     string    `json:"model"`            // name of the served model; may be left out
-	Query     string    `json:"query"`            // the text that documents are compared with
-	Documents documents `json:"documents"`        // texts, or objects with the key text
-	TopN      int       `json:"top_n"`            // number of results, best first; 0: all
-	Return    *bool     `json:"return_documents"` // false: leave the documents out of the results
+	Model     string    `json:"model"`                  // name of the served model; may be left out
+	Query     string    `json:"query"`                  // the text that documents are compared with
+	Documents documents `json:"documents"`              // texts, or objects with the key text
+	TopN      int       `json:"top_n"`                  // number of results, best first; 0: all
+	Return    *bool     `json:"return_documents"`       // false: leave the documents out of the results
+	MaxTokens *int      `json:"max_tokens_per_doc"`     // shorten documents to this many tokens
+	Truncate  *int      `json:"truncate_prompt_tokens"` // shorten pairs to this many tokens, the longer text first; −1: to the context
 
 	unsupportedScore
 }
@@ -40,22 +43,21 @@ type rerankRequest struct {
 // scoreRequest is the body of /v1/score, which is vLLM's.
 type scoreRequest struct {
 	shared
-	Model string    `json:"model"`  // name of the served model; may be left out
-	Text1 documents `json:"text_1"` // a query for all texts of text_2, or one for each
-	Text2 documents `json:"text_2"` // a text or an array of texts
+	Model    string    `json:"model"`                  // name of the served model; may be left out
+	Text1    documents `json:"text_1"`                 // a query for all texts of text_2, or one for each
+	Text2    documents `json:"text_2"`                 // a text or an array of texts
+	Truncate *int      `json:"truncate_prompt_tokens"` // shorten pairs to this many tokens, the longer text first; −1: to the context
 
 	unsupportedScore
 }
 
 // unsupportedScore lists keys of other rerankers that would change the scores.
 type unsupportedScore struct {
-	Activation     json.RawMessage `json:"activation" neutral:"true"`
-	Instruction    json.RawMessage `json:"instruction" neutral:"\"\""`
-	MaxChunks      json.RawMessage `json:"max_chunks_per_doc"`
-	MaxDocument    json.RawMessage `json:"max_tokens_per_doc" use:"shorter documents"`
-	RankFields     json.RawMessage `json:"rank_fields" neutral:"[]|[\"text\"]"`
-	TruncatePrompt json.RawMessage `json:"truncate_prompt_tokens" use:"shorter documents"`
-	UseActivation  json.RawMessage `json:"use_activation" neutral:"true"`
+	Activation    json.RawMessage `json:"activation" neutral:"true"`
+	Instruction   json.RawMessage `json:"instruction" neutral:"\"\""`
+	MaxChunks     json.RawMessage `json:"max_chunks_per_doc" use:"max_tokens_per_doc"`
+	RankFields    json.RawMessage `json:"rank_fields" neutral:"[]|[\"text\"]"`
+	UseActivation json.RawMessage `json:"use_activation" neutral:"true"`
 }
 
 // documents is a text or a list of texts. An element may also be an object with the key
@@ -106,7 +108,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkScores(req.Model, req.unsupportedScore); err != nil {
+	if err := s.checkScores(req.Model, req.Truncate, req.unsupportedScore); err != nil {
 		return err
 	}
 	switch {
@@ -116,12 +118,14 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 		return invalid("documents", "documents: expected between 1 and %d texts", maxInputs)
 	case req.TopN < 0:
 		return invalid("top_n", "top_n: expected 1 or more, or 0 for all documents")
+	case or(req.MaxTokens, 1) < 1:
+		return invalid("max_tokens_per_doc", "max_tokens_per_doc: expected 1 or more")
 	}
 	pairs := make([]textPair, len(req.Documents))
 	for i, d := range req.Documents {
 		pairs[i] = textPair{req.Query, d}
 	}
-	scores, tokens, err := s.scorePairs(r, req.shared, "documents", pairs)
+	scores, tokens, err := s.scorePairs(r, req.shared, "documents", pairs, s.pairLimit(req.Truncate, or(req.MaxTokens, 0)))
 	if err != nil {
 		return err
 	}
@@ -166,7 +170,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkScores(req.Model, req.unsupportedScore); err != nil {
+	if err := s.checkScores(req.Model, req.Truncate, req.unsupportedScore); err != nil {
 		return err
 	}
 	n := len(req.Text2)
@@ -180,7 +184,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	for i, d := range req.Text2 {
 		pairs[i] = textPair{req.Text1[i%len(req.Text1)], d}
 	}
-	scores, tokens, err := s.scorePairs(r, req.shared, "text_2", pairs)
+	scores, tokens, err := s.scorePairs(r, req.shared, "text_2", pairs, s.pairLimit(req.Truncate, 0))
 	if err != nil {
 		return err
 	}
@@ -195,14 +199,29 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkScores checks what requests for scores have in common.
-func (s *Server) checkScores(model string, keys unsupportedScore) error {
+func (s *Server) checkScores(model string, truncate *int, keys unsupportedScore) error {
 	if err := s.checkModel(model); err != nil {
 		return err
 	}
 	if s.cfg.Reranker == nil {
 		return invalid("model", "%s does not rerank; reranking needs a model with one score for a pair of texts, such as a cross-encoder", s.cfg.Model)
 	}
+	if n := or(truncate, -1); n != -1 && (n < 1 || n > s.cfg.Context) {
+		return invalid("truncate_prompt_tokens", "truncate_prompt_tokens: expected a number between 1 and %d, or -1 for the context", s.cfg.Context)
+	}
 	return refuseUnsupported(keys)
+}
+
+// pairLimit returns the limit of a request's pairs, without that of the service.
+func (s *Server) pairLimit(truncate *int, document int) tokenizer.PairLimit {
+	l := tokenizer.PairLimit{Second: document}
+	if n := truncate; n != nil {
+		l.Cut, l.Tokens = true, *n
+	}
+	if l.Tokens <= 0 {
+		l.Tokens = s.cfg.Context
+	}
+	return l
 }
 
 // bytesOfPairToken is the memory of a token of a pair: its id and its type.
@@ -210,15 +229,19 @@ const bytesOfPairToken = 8
 
 // scorePairs returns the scores of pairs and their number of tokens; param is the key
 // that contains the documents.
-func (s *Server) scorePairs(r *http.Request, p shared, param string, pairs []textPair) (scores []float64, total int, err error) {
+func (s *Server) scorePairs(r *http.Request, p shared, param string, pairs []textPair, limit tokenizer.PairLimit) (scores []float64, total int, err error) {
 	job, err := s.job(r, p)
 	if err != nil {
 		return nil, 0, err
 	}
 	ids, types := make([][]int32, len(pairs)), make([][]int32, len(pairs))
 	for i, pair := range pairs {
+		if limit.Cut || limit.Second > 0 { // only its beginning counts
+			pair.document = beginning(pair.document, s.maxText()-len(pair.query))
+		}
 		if err := s.tokenizing(r, param, len(pair.query)+len(pair.document), func(within tokenizer.Limit) (err error) {
-			ids[i], types[i], err = s.cfg.Reranker.Tokens(pair.query, pair.document, within)
+			limit.Bytes, limit.Tick = within.Bytes, within.Tick
+			ids[i], types[i], err = s.cfg.Reranker.Tokens(pair.query, pair.document, limit)
 			return err
 		}); err != nil {
 			return nil, 0, inElement(err, param, i)
@@ -240,6 +263,17 @@ func (s *Server) scorePairs(r *http.Request, p shared, param string, pairs []tex
 	}
 	charge(r, total)
 	return scores, total, nil
+}
+
+// beginning returns the first n bytes of a text, or fewer, so that no character is split.
+func beginning(text string, n int) string {
+	if n = max(n, 0); n >= len(text) {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
 
 // inElement adds the element of a list that an error of a request is about.

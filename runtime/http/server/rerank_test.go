@@ -24,7 +24,7 @@ type letterReranker struct {
 	strict bool
 }
 
-func (r letterReranker) Tokens(query, document string, within tokenizer.Limit) (ids, types []int32, err error) {
+func (r letterReranker) Tokens(query, document string, within tokenizer.PairLimit) (ids, types []int32, err error) {
 	return r.tok.EncodePair(query, document, within)
 }
 
@@ -100,6 +100,22 @@ func TestRerank(t *testing.T) {
 	}
 }
 
+// TestShortened checks the tokens of pairs that a request shortens. The query has 2 tokens.
+func TestShortened(t *testing.T) {
+	t.Parallel()
+	s := startReranker(t)
+	for keys, want := range map[string]int{
+		`"documents":["abcdef"],"max_tokens_per_doc":3`: 5, `"documents":["abcdef","ab"],"max_tokens_per_doc":4`: 10, `"documents":["abcdef"],"truncate_prompt_tokens":4`: 4,
+		`"documents":["abcdef"],"truncate_prompt_tokens":3`: 3, `"documents":["abcdef"],"truncate_prompt_tokens":-1`: 8, `"documents":["` + strings.Repeat("b", 60000) + `"],"truncate_prompt_tokens":-1`: 512,
+		`"documents":["` + strings.Repeat("b", 60000) + `"],"max_tokens_per_doc":100`: 102, `"documents":["` + strings.Repeat("c", 3000) + `"],"max_tokens_per_doc":600,"truncate_prompt_tokens":9`: 9,
+	} {
+		var got reranking
+		if status, _ := s.post(t, "/v1/rerank", `{"query":"ab",`+keys+`}`, &got); status != 200 || got.Usage.Total != want {
+			t.Errorf("%.40s: status %d, %d tokens, expected %d: %+v", keys, status, got.Usage.Total, want, got.Error)
+		}
+	}
+}
+
 // TestScore checks one text against many, and pairs.
 func TestScore(t *testing.T) {
 	t.Parallel()
@@ -139,8 +155,9 @@ func TestRefusedRerank(t *testing.T) {
 		`"documents":["a"]`: "query: expected a text", `"query":"a"`: "documents: expected between", `"query":"a","documents":[]`: "documents: expected between",
 		`"query":"a","documents":[1]`: "documents: expected a text, found number", `"query":"a","documents":["a",null]`: "documents: expected a text, found null",
 		`"query":"a","documents":[{"title":"a"}]`: "documents: expected a text, found object", `"query":"a","documents":{"text":"a"}`: "documents: expected a list, found object",
-		`"query":"a","documents":["a"],"top_n":-1`: "top_n: expected", `"query":"a","documents":["a"],"max_tokens_per_doc":512`: "max_tokens_per_doc is not supported",
-		`"query":"a","documents":["a","` + long + `"]`: "documents[1]: this model's maximum context length is 512", `"query":"` + long + `","documents":["a"]`: "documents[0]: this model's",
+		`"query":"a","documents":["a"],"top_n":-1`: "top_n: expected", `"query":"a","documents":["a"],"max_chunks_per_doc":5`: "max_chunks_per_doc is not supported", `"query":"a","documents":["a"],"truncate_prompt_tokens":-2`: "truncate_prompt_tokens: expected a number between 1 and 512",
+		`"query":"` + long + `","documents":["a"],"max_tokens_per_doc":1`: "documents[0]: this model's maximum",
+		`"query":"a","documents":["a","` + long + `"]`:                    "documents[1]: this model's maximum context length is 512", `"query":"` + long + `","documents":["a"]`: "documents[0]: this model's",
 		`"query":"` + long[:300] + `","documents":["` + long[:300] + `"]`: "documents[0]: this model's maximum context length is 512 tokens; the prompt has more", `"model":"x","query":"a","documents":["a"]`: "the model \"x\" does not exist",
 	} {
 		var got reranking

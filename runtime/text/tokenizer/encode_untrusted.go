@@ -13,5 +13,9 @@ func (t *Tokenizer) EncodeGuarded(text string, refuse func(start, end int) bool,
 	added.refuse = refuse
 	guarded := *t
 	guarded.added = &added
-	return guarded.encode(text, l)
+	ids, err := guarded.encode(text, l)
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
 }

@@ -64,10 +64,13 @@ func (t *Tokenizer) EncodeText(text string, l Limit) ([]int32, error) {
 	plain := *t
 	plain.added = &added
 	ids, err := plain.encode(validUTF8(text), l)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		if infill[id] {
 			return nil, fmt.Errorf("the text contains %q, which this tokenizer cannot keep as text; leave it out", t.Token(id))
 		}
 	}
-	return ids, err
+	return ids, nil
 }

@@ -9,6 +9,7 @@ import (
 type Limit struct {
 	Bytes  int          // maximum bytes of the text
 	Tokens int          // maximum tokens; encoding stops there
+	Cut    bool         // leave out the rest of a text with more tokens, instead of ErrLong
 	Tick   func() error // called regularly; an error stops the encoding
 }
 
@@ -38,12 +39,16 @@ func (l *Limit) passed(n, tokens int) error {
 	return nil
 }
 
-// EncodeWithin is like Encode, with a limit. It returns ErrLong for a longer text.
+// EncodeWithin is like Encode, with a limit for the text's own tokens. It returns ErrLong
+// for a longer text, unless the limit cuts it.
 func (t *Tokenizer) EncodeWithin(text string, special bool, l Limit) ([]int32, error) {
 	if err := l.check(text); err != nil {
 		return nil, err
 	}
 	ids, err := t.encode(validUTF8(text), l)
+	if l.Cut && errors.Is(err, ErrLong) {
+		ids, err = ids[:l.Tokens], nil
+	}
 	if err != nil {
 		return nil, err
 	}

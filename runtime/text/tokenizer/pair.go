@@ -64,19 +64,33 @@ func (c *Component) pairParts() (pairTemplate, error) {
 	return out, nil
 }
 
+// A PairLimit bounds the work for a pair of untrusted texts. The zero value sets no
+// limit.
+type PairLimit struct {
+	Limit      // of each text, and of the pair with its special tokens; Cut shortens the longer text until the pair fits
+	Second int // maximum tokens of the second text, which is shortened; 0: none
+}
+
 // EncodePair encodes two texts, such as question and answer, as one list of ids with
 // the special tokens of the post-processor. typeIDs holds the segment of each id. It
-// returns ErrLong beyond the limit, which holds for each text and for all ids.
-func (t *Tokenizer) EncodePair(a, b string, l Limit) (ids, typeIDs []int32, err error) {
+// returns ErrLong for a pair beyond the limit.
+func (t *Tokenizer) EncodePair(a, b string, l PairLimit) (ids, typeIDs []int32, err error) {
 	template := t.pair
 	if template == nil {
 		template = pairTemplate{{sequence: 'A'}, {sequence: 'B', typeID: 1}}
 	}
 	var texts [2][]int32
 	for i, text := range []string{a, b} {
-		if texts[i], err = t.EncodeWithin(text, false, l); err != nil {
+		one := l.Limit
+		if i == 1 && l.Second > 0 && (one.Tokens == 0 || l.Second <= one.Tokens) {
+			one.Tokens, one.Cut = l.Second, true
+		}
+		if texts[i], err = t.EncodeWithin(text, false, one); err != nil {
 			return nil, nil, err
 		}
+	}
+	if l.Cut && l.Tokens > 0 {
+		template.fit(&texts, l.Tokens)
 	}
 	for _, p := range template {
 		part := p.ids
@@ -92,4 +106,21 @@ func (t *Tokenizer) EncodePair(a, b string, l Limit) (ids, typeIDs []int32, err 
 		return nil, nil, fmt.Errorf("%w: %d tokens, at most %d are allowed", ErrLong, len(ids), l.Tokens)
 	}
 	return ids, typeIDs, nil
+}
+
+// fit shortens texts so that a pair has at most n tokens: the longer one, and both if the
+// shorter one takes more than half. Hugging Face calls it longest_first.
+func (p pairTemplate) fit(texts *[2][]int32, n int) {
+	for _, part := range p {
+		n -= len(part.ids)
+	}
+	short, long := &texts[0], &texts[1]
+	if len(*short) > len(*long) {
+		short, long = long, short
+	}
+	if n = max(n, 0); len(*short)+len(*long) <= n {
+		return
+	}
+	*short = (*short)[:min(len(*short), n/2)]
+	*long = (*long)[:n-len(*short)]
 }

@@ -85,6 +85,7 @@ func (t *Tokenizer) EncodeAtMost(text string, n int) []int32 {
 	return t.post.apply(ids)
 }
 
+// encode returns the ids of a text, up to the limit if it returns ErrLong.
 func (t *Tokenizer) encode(text string, l Limit) ([]int32, error) {
 	ids := make([]int32, 0, len(text)/3+4)
 	var pieces []piece
@@ -94,7 +95,7 @@ func (t *Tokenizer) encode(text string, l Limit) ([]int32, error) {
 			ids = append(ids, t.added.tokens[raw.token].ID)
 			n++
 			if err := l.passed(n, len(ids)); err != nil {
-				return nil, err
+				return ids, err
 			}
 			continue
 		}
@@ -110,7 +111,7 @@ func (t *Tokenizer) encode(text string, l Limit) ([]int32, error) {
 				ids = t.model.tokenize(ids, p.text)
 				n++
 				if err := l.passed(n, len(ids)); err != nil {
-					return nil, err
+					return ids, err
 				}
 			}
 		}
