@@ -43,6 +43,8 @@ type serveCmd struct {
 	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
 	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Maximum request body, in bytes."`
 	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests, in bytes; more get status 429."`
+	Store   int64         `name:"response-memory" default:"67108864" placeholder:"BYTES" help:"Maximum memory of stored responses (/v1/responses), in bytes; the oldest of the largest client make room."`
+	Keep    time.Duration `name:"response-time" default:"1h" placeholder:"1h" help:"Time that responses are stored."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
 	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; later ones get status 503."`
 	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time per request."`
@@ -91,7 +93,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
+		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Responses: c.Store, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
@@ -121,6 +123,9 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	}
 	if slices.Contains(c.Alias, "") {
 		return l, nil, errors.New("--alias: a name is empty; write the names with commas between them")
+	}
+	if c.Store < 1 || c.Keep <= 0 {
+		return l, nil, fmt.Errorf("--response-memory %d and --response-time %v: expected more than 0; to store nothing, requests set \"store\": false", c.Store, c.Keep)
 	}
 	if c.Most < 1 || c.Most > 1<<20 {
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
@@ -223,7 +228,7 @@ const ownHeap = 384 << 20
 // limitHeap sets a soft limit on Go's heap and returns it in bytes. logits is the
 // number of logits that sequences keep while their masks are computed.
 func (c *serveCmd) limitHeap(logits int) int64 {
-	most := c.Memory + ownHeap + 4*int64(logits)
+	most := c.Memory + c.Store + ownHeap + 4*int64(logits)
 	debug.SetMemoryLimit(most)
 	return most
 }

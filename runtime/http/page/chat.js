@@ -1,15 +1,16 @@
 
 const $ = id => document.getElementById(id);
-const fields = ["system", "temperature", "top_p", "max_tokens", "seed", "theme"];
+const fields = ["system", "schema", "suffix", "temperature", "top_p", "max_tokens", "seed", "theme"];
 const defaults = {max_tokens: "1024"};
 const examples = {
   chat: ["Name three benefits of reading books.", "How do I reverse a string in Python?",
     "Explain in simple words why the sky is blue.", "Write a short email that thanks a colleague for help."],
   text: ["Once upon a time, there was a little girl named Lily.", "The old lighthouse keeper opened the door and saw",
     "My favorite recipe is simple. First, you", "The three most important things to know about the moon are"],
+  rank: ["Which planet is red?\nMars looks red because of iron oxide.\nJupiter is the largest planet."],
 };
 let turns = [];        // the conversation: {role, content}
-let chatting = true;   // false: the model has no chat template; it continues texts
+let mode = "chat";     // "text": the model has no chat template and continues texts; "rank": it ranks documents
 let run = null;        // the AbortController of the answer in progress
 
 // The browser stores the settings. It keeps the API key only until the page is closed.
@@ -33,10 +34,13 @@ async function greet() {
     if (answer.status === 401) { welcome("API key required", "Open Settings and enter the API key.", []); return; }
     const props = await answer.json();
     $("name").textContent = document.title = props.model.id;
-    chatting = "chat_template" in props;
-    $("text").placeholder = chatting ? "Send a message" : "Write the beginning of a text";
-    if (chatting) welcome("How can I help you?", "Ask a question, or start with one of these.", examples.chat);
-    else welcome("Start a text", "This model has no chat template: it continues your text.", examples.text);
+    const serves = path => props.endpoints.includes(path);
+    mode = serves("/v1/rerank") ? "rank" : serves("/v1/chat/completions") ? "chat" : "text";
+    $("after").hidden = mode !== "text" || !serves("/infill");
+    $("text").placeholder = {chat: "Send a message", text: "Write the beginning of a text", rank: "A query, and each document in a line of its own"}[mode];
+    if (mode === "chat") welcome("How can I help you?", "Ask a question, or start with one of these.", examples.chat);
+    else if (mode === "text") welcome("Start a text", "This model has no chat template: it continues your text.", examples.text);
+    else welcome("Rank documents", "Write the query in the first line, and each document in a line of its own.", examples.rank);
   } catch { welcome("The server does not answer", "Check that it is running, then reload this page.", []); }
 }
 function welcome(title, text, list) {
@@ -94,9 +98,34 @@ function reason(box, text) {
 function request() {
   const body = {stream: true, stream_options: {include_usage: true}};
   for (const id of ["temperature", "top_p", "max_tokens", "seed"]) if ($(id).value !== "") body[id] = Number($(id).value);
-  if (!chatting) return ["v1/completions", {...body, prompt: turns[turns.length - 1].content}];
+  if ($("schema").value.trim()) body.response_format = {type: "json_schema", json_schema: {name: "answer", schema: parsed($("schema").value)}};
+  if (mode === "text") {
+    if (!$("after").hidden && $("suffix").value) body.suffix = $("suffix").value;
+    return ["v1/completions", {...body, prompt: turns[turns.length - 1].content}];
+  }
   const system = $("system").value.trim();
   return ["v1/chat/completions", {...body, messages: [...(system ? [{role: "system", content: system}] : []), ...turns]}];
+}
+
+function parsed(schema) {
+  try { return JSON.parse(schema); } catch (e) { throw new Error("The answer schema in Settings is not JSON: " + e.message); }
+}
+
+// post sends a request and returns the reply.
+async function post(url, body) {
+  const reply = await fetch(url, {method: "POST", headers: headers(), body: JSON.stringify(body), signal: run.signal});
+  if (!reply.ok) throw new Error((await reply.json().catch(() => null))?.error?.message ?? "status " + reply.status);
+  return reply;
+}
+
+// rank ranks the lines of the last message.
+async function rank(a, draw) {
+  const [query, ...documents] = turns[turns.length - 1].content.split("\n").filter(line => line.trim());
+  if (!documents.length) throw new Error("Write each document in a line of its own, below the query.");
+  const {results, usage} = await (await post("v1/rerank", {query, documents})).json();
+  a.tokens = usage.prompt_tokens;
+  a.content = results.map(r => r.relevance_score.toFixed(4) + "  " + r.document.text).join("\n");
+  draw();
 }
 
 // events yields the JSON of a stream of server-sent events.
@@ -129,9 +158,8 @@ function summary(a) {
 
 // receive reads an answer into a; draw shows what has come.
 async function receive(a, draw) {
-  const [url, body] = request();
-  const reply = await fetch(url, {method: "POST", headers: headers(), body: JSON.stringify(body), signal: run.signal});
-  if (!reply.ok) throw new Error((await reply.json().catch(() => null))?.error?.message ?? "status " + reply.status);
+  if (mode === "rank") return rank(a, draw);
+  const reply = await post(...request());
   for await (const chunk of events(reply.body)) {
     if (chunk.error) throw new Error(chunk.error.message);
     const choice = chunk.choices?.[0], more = choice?.delta?.content ?? choice?.text ?? "", thinking = choice?.delta?.reasoning_content ?? "";
@@ -150,17 +178,17 @@ async function receive(a, draw) {
 async function answer() {
   const mine = turns; // a new chat begins with another list
   const a = {content: "", thought: "", tokens: 0, first: 0, last: 0, finish: "", failed: ""};
-  const {box, body, bar, facts} = show("assistant", chatting ? "Answer" : "Continuation", () => a.content);
+  const {box, body, bar, facts} = show("assistant", {chat: "Answer", text: "Continuation", rank: "Ranking"}[mode], () => a.content);
   let drawn = false;
   const draw = () => {
     drawn = false;
     const low = nearEnd();
     if (a.thought) reason(box, a.thought);
-    if (chatting) renderMarkdown(body, a.content);
+    if (mode === "chat") renderMarkdown(body, a.content);
     else body.textContent = a.content;
     if (low) scroll();
   };
-  body.classList.add(chatting ? "md" : "plain");
+  body.classList.add(mode === "chat" ? "md" : "plain");
   box.classList.add("waiting");
   for (const b of document.querySelectorAll(".again")) b.remove();
   bar.hidden = true;
@@ -203,7 +231,7 @@ function grow() {
 function ask(text) {
   if (turns.length && turns[turns.length - 1].role === "user") turns.pop(); // its answer failed: ask this in its place
   turns.push({role: "user", content: text});
-  show("user", chatting ? "Your message" : "Your text", () => text).body.textContent = text;
+  show("user", mode === "chat" ? "Your message" : "Your text", () => text).body.textContent = text;
   answer();
 }
 $("ask").addEventListener("submit", e => {

@@ -22,6 +22,7 @@ type choice struct {
 	reader reader
 	stop   decode.Stopper
 	tokens int
+	reason int // tokens up to the last one that added reasoning
 	ids    []int32
 	finish string // "": not ended
 	calls  bool   // it contains tool calls
@@ -120,6 +121,9 @@ func (c *choice) merge(p *piece, d chat.Delta) {
 	}
 	p.delta.Content += c.stop.Push(d.Content)
 	p.delta.Reasoning += d.Reasoning
+	if d.Reasoning != "" {
+		c.reason = c.tokens
+	}
 	for _, call := range d.Calls {
 		if c.single && call.Index > 0 {
 			c.stop.Done = true
@@ -134,6 +138,14 @@ func (c *choice) merge(p *piece, d chat.Delta) {
 func (a *answer) generated() (n int) {
 	for _, c := range a.choices {
 		n += c.tokens
+	}
+	return n
+}
+
+// reasoning returns the number of generated tokens of reasoning.
+func (a *answer) reasoning() (n int) {
+	for _, c := range a.choices {
+		n += c.reason
 	}
 	return n
 }
@@ -167,34 +179,37 @@ type usage struct {
 	CompletionTokens int           `json:"completion_tokens"`
 	TotalTokens      int           `json:"total_tokens"`
 	Details          *usageDetails `json:"prompt_tokens_details,omitempty"`
-	Drafts           *usageDrafts  `json:"completion_tokens_details,omitempty"` // if any token was drafted
+	Completion       *usageParts   `json:"completion_tokens_details,omitempty"` // if any token was drafted or is reasoning
 }
 
 type usageDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// usageDrafts counts drafted tokens that were accepted and rejected.
-type usageDrafts struct {
-	Accepted int `json:"accepted_prediction_tokens"`
-	Rejected int `json:"rejected_prediction_tokens"`
+// usageParts counts tokens of reasoning, and drafted tokens that were accepted and
+// rejected.
+type usageParts struct {
+	Reasoning int `json:"reasoning_tokens"`
+	Accepted  int `json:"accepted_prediction_tokens"`
+	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
-// add counts drafted tokens.
-func (u *usage) add(drafted, accepted int) {
-	if drafted == 0 {
+// add counts tokens of reasoning and drafted tokens.
+func (u *usage) add(reasoning, drafted, accepted int) {
+	if reasoning == 0 && drafted == 0 {
 		return
 	}
-	if u.Drafts == nil {
-		u.Drafts = &usageDrafts{}
+	if u.Completion == nil {
+		u.Completion = &usageParts{}
 	}
-	u.Drafts.Accepted += accepted
-	u.Drafts.Rejected += drafted - accepted
+	u.Completion.Reasoning += reasoning
+	u.Completion.Accepted += accepted
+	u.Completion.Rejected += drafted - accepted
 }
 
 func (a *answer) usage(prompt int) *usage {
 	n := a.generated()
 	u := &usage{PromptTokens: prompt, CompletionTokens: n, TotalTokens: prompt + n, Details: &usageDetails{a.cached}}
-	u.add(a.drafted, a.accepted)
+	u.add(a.reasoning(), a.drafted, a.accepted)
 	return u
 }

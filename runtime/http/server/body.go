@@ -102,7 +102,7 @@ func wrongKind(e *json.UnmarshalTypeError) error {
 		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
 	}[e.Type.Kind()]
 	field := e.Field
-	for _, common := range []string{"sampling.", "structured.", "shared."} { // keys common to several requests
+	for _, common := range []string{"sampling.", "structured.", "shared.", "ollamaCommon."} { // keys common to several requests
 		field = strings.TrimPrefix(field, common)
 	}
 	if field == "" {

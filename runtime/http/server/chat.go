@@ -37,6 +37,7 @@ type chatRequest struct {
 
 	unsupported
 	unsupportedChat
+	withoutEffect
 }
 
 type streamOptions struct {
@@ -102,13 +103,14 @@ type toolFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// A chatRun is a started chat completion.
+// A chatRun is a started answer to a conversation. All APIs for conversations translate
+// their requests to a chatRequest, and write the answer of its chatRun.
 type chatRun struct {
 	s      *Server
 	req    *chatRequest
 	answer *answer
-	prompt int
-	head   chatAnswer
+	prompt int        // tokens of the prompt
+	head   chatAnswer // of chat completions
 }
 
 // chat answers /v1/chat/completions.
@@ -121,6 +123,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	run.head = chatAnswer{ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint()}
 	if req.Stream {
 		return run.stream(w, r)
 	}
@@ -138,24 +141,12 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 
 // startChat checks a request and starts its generation.
 func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) {
-	if err := s.checkChat(req); err != nil {
-		return nil, err
-	}
-	choice, err := s.toolChoice(req)
+	choice, prompt, err := s.chatPrompt(r, req)
 	if err != nil {
 		return nil, err
 	}
 	constraint, err := responseConstraint(req, choice)
 	if err != nil {
-		return nil, err
-	}
-	var prompt *chat.Prompt
-	if err := s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
-		prompt, err = s.render(req.Messages, chat.RenderOptions{
-			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
-		})
-		return err
-	}); err != nil {
 		return nil, err
 	}
 	limit := req.limit()
@@ -172,9 +163,24 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		c.single = !or(req.Parallel, true)
 		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Schemas: choice.tools, Reasoning: true})
 	}
-	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs), head: chatAnswer{
-		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
-	}}, nil
+	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs)}, nil
+}
+
+// chatPrompt checks a request and renders its prompt.
+func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, prompt *chat.Prompt, err error) {
+	if err = s.checkChat(req); err != nil {
+		return choice, nil, err
+	}
+	if choice, err = s.toolChoice(req); err != nil {
+		return choice, nil, err
+	}
+	err = s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
+		prompt, err = s.render(req.Messages, chat.RenderOptions{
+			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
+		})
+		return err
+	})
+	return choice, prompt, err
 }
 
 // textBytes returns the number of bytes of the messages' text.
@@ -188,7 +194,7 @@ func textBytes(messages []chat.Message) (n int) {
 // render renders messages with the chat template. If the template fails and there are
 // messages without content (tool calls), render tries again with empty content.
 func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.Prompt, error) {
-	messages, opt, err := s.cfg.Template.DescribeTools(messages, opt)
+	messages, opt, err := s.cfg.Template.DescribeTools(s.cfg.Template.KnownRoles(messages), opt)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +296,7 @@ func joinCalls(deltas []chat.CallDelta) (calls []toolCall) {
 
 // stream sends the answer as server-sent events.
 func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
-	out := newSender(w)
+	out := newSender(w, r)
 	c.head.Object = "chat.completion.chunk"
 	empty := ""
 	for begun := false; ; begun = true {

@@ -89,7 +89,7 @@ func (c *openAICompletion) usage() *usage {
 		sum.CompletionTokens += u.CompletionTokens
 		sum.TotalTokens += u.TotalTokens
 		sum.Details.CachedTokens += u.Details.CachedTokens
-		sum.add(a.drafted, a.accepted)
+		sum.add(0, a.drafted, a.accepted)
 	}
 	return sum
 }

@@ -109,7 +109,7 @@ func (c *completionRun) answer(i int) (*answer, error) {
 
 // stream sends the answers as server-sent events, one prompt after another.
 func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
-	out := newSender(w)
+	out := newSender(w, r)
 	for at := range c.prompts {
 		a, err := c.answer(at)
 		if err != nil {

@@ -26,6 +26,7 @@ type completionRequest struct {
 
 	unsupported
 	unsupportedText
+	withoutEffect
 }
 
 // prompts is the value of "prompt" or "input": a text, a list of texts, a list of token

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -80,14 +81,29 @@ func failure(err error) *apiError {
 	return &apiError{status: http.StatusInternalServerError, Message: err.Error(), Type: serverError}
 }
 
-// writeError writes an error response.
-func writeError(w http.ResponseWriter, e *apiError) {
+// writeError writes an error response in the format of the request's API.
+func writeError(w http.ResponseWriter, r *http.Request, e *apiError) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
 	}
-	writeJSON(w, e.status, struct {
-		Error *apiError `json:"error"`
-	}{e})
+	_, body := errorFormat(r)(e)
+	writeJSON(w, e.status, body)
+}
+
+// errorFormat returns the function that formats errors for a request's API: the name of
+// the event in a stream, if it has one, and the body.
+func errorFormat(r *http.Request) func(e *apiError) (event string, body any) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/v1/messages"):
+		return messageError
+	case ollamaPath(r):
+		return ollamaError
+	}
+	return func(e *apiError) (string, any) {
+		return "", struct {
+			Error *apiError `json:"error"`
+		}{e}
+	}
 }
 
 // answerTimeout limits the time that a client takes to receive a response that is not

@@ -4,6 +4,7 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -28,18 +29,34 @@ func RequestFields() map[string][]Field {
 		"tools[]": reflect.TypeFor[toolDefinition](), "response_format": reflect.TypeFor[responseFormat](), "messages[]": reflect.TypeFor[chat.Message](),
 		"input_extra[]": reflect.TypeFor[infillFile](),
 	}
+	inners := map[string]map[string]reflect.Type{
+		"responses":   {"tools[]": reflect.TypeFor[responseTool](), "input[]": reflect.TypeFor[inputItem](), "input[].content[]": reflect.TypeFor[textPart]()},
+		"messages":    {"tools[]": reflect.TypeFor[messageTool](), "messages[]": reflect.TypeFor[messageInput](), "messages[].content[]": reflect.TypeFor[messageBlock]()},
+		"ollama chat": {"tools[]": reflect.TypeFor[toolDefinition](), "messages[]": reflect.TypeFor[ollamaMessage](), "messages[].tool_calls[]": reflect.TypeFor[ollamaCall]()},
+	}
 	all := map[string][]Field{}
 	for endpoint, kind := range map[string]reflect.Type{
 		"chat": reflect.TypeFor[chatRequest](), "completions": reflect.TypeFor[completionRequest](), "embeddings": reflect.TypeFor[embeddingRequest](),
 		"infill": reflect.TypeFor[infillRequest](), "rerank": reflect.TypeFor[rerankRequest](), "score": reflect.TypeFor[scoreRequest](),
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
+		"responses": reflect.TypeFor[responsesRequest](), "messages": reflect.TypeFor[messagesRequest](),
+		"ollama chat": reflect.TypeFor[ollamaChatRequest](), "ollama generate": reflect.TypeFor[ollamaGenerateRequest](), "ollama show": reflect.TypeFor[ollamaShowRequest](),
 	} {
-		list := fields(kind, "", inner)
+		nested := maps.Clone(inner)
+		maps.Copy(nested, inners[endpoint])
+		list := fields(kind, "", nested)
 		slices.SortStableFunc(list, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 		all[endpoint] = slices.CompactFunc(list, func(a, b Field) bool { return a.Name == b.Name })
 	}
 	return all
+}
+
+// SamplingFields lists the keys that every request has that generates text by sampling.
+func SamplingFields() []Field {
+	list := fields(reflect.TypeFor[sampling](), "", map[string]reflect.Type{"response_format": reflect.TypeFor[responseFormat]()})
+	slices.SortStableFunc(list, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // UnsupportedFields lists the keys that are refused as unsupported.
@@ -52,7 +69,7 @@ func UnsupportedFields() (list []string) {
 
 // Unsupported lists the keys that are refused as unsupported, with their tags.
 func Unsupported() (list []Field) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText](), reflect.TypeFor[unsupportedScore]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText](), reflect.TypeFor[unsupportedScore](), reflect.TypeFor[unsupportedResponses](), reflect.TypeFor[unsupportedMessages]()} {
 		list = append(list, fields(kind, "", nil)...)
 	}
 	return list

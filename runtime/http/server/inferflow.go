@@ -190,7 +190,7 @@ func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (*chat.
 // streamInferflow sends the answer as one JSON object per line, each with at least
 // inferflowPiece bytes of text.
 func (s *Server) streamInferflow(w http.ResponseWriter, r *http.Request, a *answer, start time.Time) error {
-	out := newSender(w)
+	out := newSender(w, r)
 	held := ""
 	send := func(code, text string, end bool) error {
 		data, err := marshal(inferflowAnswer{code, text, time.Since(start).Seconds(), end})

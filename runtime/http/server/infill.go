@@ -28,6 +28,7 @@ type infillRequest struct {
 	Fields    []string     `json:"response_fields"`  // keys to return, with slashes between nested ones; default: all
 
 	unsupported
+	withoutEffect
 }
 
 // Limits of infill requests.

@@ -3,20 +3,22 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/access"
 )
 
-// maxUser bounds the bytes of user and cache_salt.
+// maxUser bounds the bytes of user, safety_identifier and cache_salt.
 const maxUser = 256
 
 // shared holds the keys of a request that identify its client and priority.
 type shared struct {
-	Priority  *int   `json:"priority"`   // scheduling priority; smaller is more urgent; default 0
-	User      string `json:"user"`       // end user of the client; the client's fair share is divided among its users
-	CacheSalt string `json:"cache_salt"` // requests share cached prefixes only with the same salt
+	Priority  *int   `json:"priority"`          // scheduling priority; smaller is more urgent; default 0
+	User      string `json:"user"`              // end user of the client; the client's fair share is divided among its users
+	Safety    string `json:"safety_identifier"` // newer name of user
+	CacheSalt string `json:"cache_salt"`        // requests share cached prefixes only with the same salt
 }
 
 // job returns the client and the priority of a request.
@@ -28,13 +30,15 @@ func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 		return scheduler.Job{}, invalid("priority", "priority: expected a number between %d and %d, smaller is more urgent", access.MostUrgent, access.LeastUrgent)
 	case len(p.User) > maxUser:
 		return scheduler.Job{}, invalid("user", "user: expected at most %d bytes", maxUser)
+	case len(p.Safety) > maxUser:
+		return scheduler.Job{}, invalid("safety_identifier", "safety_identifier: expected at most %d bytes", maxUser)
 	case len(p.CacheSalt) > maxUser:
 		return scheduler.Job{}, invalid("cache_salt", "cache_salt: expected at most %d bytes", maxUser)
 	}
 	if priority < c.MaxPriority {
 		return scheduler.Job{}, tooUrgent(c, priority)
 	}
-	j := scheduler.Job{Client: c.Name, User: p.User, Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt}
+	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt}
 	if s.cfg.SharePrefixes {
 		j.PrefixScope = "\x00" + p.CacheSalt
 	}

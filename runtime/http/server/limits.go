@@ -180,6 +180,9 @@ func checkMessage(m *chat.Message, i int) error {
 		if err := checkToolName("messages", fmt.Sprintf("%s.tool_calls[%d]", at, k), m.ToolCalls[k].Function.Name); err != nil {
 			return err
 		}
+		if len(m.ToolCalls[k].ID) > maxName {
+			return invalid("messages", "%s.tool_calls[%d].id: expected at most %d bytes", at, k, maxName)
+		}
 	}
 	parts, ok := m.Content.([]chat.Part)
 	if !ok {

@@ -28,7 +28,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				s.cfg.Log.Error("panic", "request", x.id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if x.status == 0 {
-					writeError(x, failure(errors.New("internal error (bug); see the service's log for this request id")))
+					writeError(x, r, failure(errors.New("internal error (bug); see the service's log for this request id")))
 				}
 			}
 			s.finish(x, r, start)
@@ -40,7 +40,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		caller, e := s.admit(x, r)
 		defer caller.End()
 		if e != nil {
-			writeError(x, e)
+			writeError(x, r, e)
 			return
 		}
 		x.client = caller.Name
@@ -79,7 +79,7 @@ func (s *Server) answer(h handler) http.Handler {
 		if e.status >= 500 {
 			s.cfg.Log.Warn("failed", "request", id(r), "error", err.Error())
 		}
-		writeError(w, e)
+		writeError(w, r, e)
 	})
 }
 

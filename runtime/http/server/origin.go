@@ -36,7 +36,7 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request) (done bool) {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || s.foreignHost(r) != nil {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Request-Id, X-Stainless-*, "+r.Header.Get("Access-Control-Request-Headers"))
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)

@@ -3,7 +3,6 @@
 package server_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -31,8 +30,10 @@ var usualValues = map[string][]string{
 		`[{"role":"user","content":"hi"}]`, `[{"role":"system","content":"be"},{"role":"user","content":[{"type":"text","text":"hi"}]}]`,
 		`[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"b"}]`,
 		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]`, `[]`,
+		`[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":""},{"type":"tool_use","id":"1","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"c"}]}]`,
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"","thinking":"b","tool_calls":[{"function":{"name":"f","arguments":{}}}]},{"role":"tool","tool_name":"f","content":"c"}]`,
 	},
-	"input": {`"a"`, `["a"]`}, "content": {`"a b"`}, "tokens": {`[5,6]`}, "text": {`"a"`, `["a","b"]`}, "system_prompt": {`"b"`}, "res_prefix": {`"c"`},
+	"input": {`"a"`, `["a"]`, `[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"b"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"c"}]`}, "content": {`"a b"`}, "tokens": {`[5,6]`}, "system_prompt": {`"b"`}, "res_prefix": {`"c"`},
 	"model": {`"fake"`, `"default"`, `"other"`}, "max_tokens": {"0", "1", "3", "7"}, "max_completion_tokens": {"2"}, "max_output_len": {"3"}, "max_new_tokens": {"2"},
 	"stream": {"true", "false"}, "is_streaming_mode": {"true"}, "stream_options": {`{"include_usage":true}`, "null"}, "n": {"1", "2", "4"}, "logprobs": {"true", "0", "3"}, "top_logprobs": {"2", "20"},
 	"echo": {"true"}, "best_of": {"1"}, "suffix": {`"a"`}, "temperature": {"0", "0.7", "1", "2"}, "top_p": {"0.9", "1", "0"}, "top_k": {"40", "-1", "1"}, "min_p": {"0.05"}, "typical_p": {"0.9"}, "tfs_z": {"0.95"},
@@ -50,6 +51,10 @@ var usualValues = map[string][]string{
 	"query": {`"a"`}, "top_n": {"1", "3"}, "return_documents": {"false"}, "text_1": {`"a"`, `["a","b"]`}, "text_2": {`"b"`, `["a","b"]`},
 	"max_tokens_per_doc": {"9"}, "input_prefix": {`"a"`, `""`}, "input_suffix": {`"b"`, `""`}, "input_extra": {`[{"filename":"a","text":"b"}]`, `[{"text":"c"},{"text":"d"}]`}, "n_predict": {"3", "-1", "0"},
 	"n_indent": {"2"}, "t_max_predict_ms": {"1"}, "samplers": {`["top_k","infill"]`}, "response_fields": {`["content","timings/prompt_n"]`}, "unheard_of": {"1"},
+	"max_output_tokens": {"3", "0"}, "instructions": {`"be"`}, "previous_response_id": {`"resp_0"`, `""`}, "store": {"false", "true"}, "text": {`"a"`, `["a","b"]`, `{"format":{"type":"json_object"}}`, `{"format":{"type":"json_schema","name":"a","schema":{"type":"boolean"}}}`},
+	"reasoning": {`{"effort":"low","summary":"auto"}`, `{}`}, "include": {`["reasoning.encrypted_content"]`, `["message.output_text.logprobs"]`}, "system": {`"be"`, `[{"type":"text","text":"be","cache_control":{"type":"ephemeral"}}]`},
+	"stop_sequences": {`["a"]`}, "thinking": {`{"type":"enabled","budget_tokens":1024}`, `{"type":"disabled"}`}, "output_config": {`{"effort":"low"}`, `{"format":{"type":"json_schema","schema":{"enum":["a"]}}}`},
+	"options": {`{"num_predict":3}`, `{"num_predict":2,"temperature":0,"stop":["a"],"num_ctx":128}`, `{}`}, "format": {`"json"`, `{"enum":["a"]}`, `""`}, "think": {"true", "false", `"low"`}, "keep_alive": {`"5m"`, "0"}, "raw": {"true"}, "name": {`"fake"`},
 }
 
 // nastyValues are values for any key.
@@ -62,7 +67,9 @@ var nastyValues = []string{
 // usualKeys are the endpoints with their required keys.
 var usualKeys = map[string][]string{
 	"/v1/chat/completions": {"messages"}, "/v1/completions": {"prompt"}, "/v1/embeddings": {"input"}, "/tokenize": {"content"}, "/detokenize": {"tokens"},
-	"/infill": {"input_prefix", "input_suffix"}, "/apply-template": {"messages"}, "/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
+	"/infill": {"input_prefix", "input_suffix"}, "/apply-template": {"messages"}, "/v1/rerank": {"query", "documents"}, "/v1/score": {"text_1", "text_2"},
+	"/v1/responses": {"input"}, "/v1/responses/input_tokens": {"input"}, "/v1/messages": {"messages", "max_tokens"}, "/v1/messages/count_tokens": {"messages"},
+	"/api/chat": {"messages", "options"}, "/api/generate": {"prompt", "options"}, "/api/show": {"model"}, "/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
 }
 
 // randomRequest returns a request that is mostly valid, with some invalid values and
@@ -120,10 +127,6 @@ func handleRequest(h http.Handler, path, body string) (status int, wrong string)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
 	took := time.Since(begun)
-	var e struct {
-		Error   struct{ Message string }
-		Message string
-	}
 	switch {
 	case took > slowest:
 		return w.Code, fmt.Sprintf("it took %v", took)
@@ -133,7 +136,7 @@ func handleRequest(h http.Handler, path, body string) (status int, wrong string)
 		return w.Code, ""
 	case w.Code < 400 || w.Code >= 500:
 		return w.Code, w.Body.String()
-	case json.Unmarshal(w.Body.Bytes(), &e) != nil || e.Error.Message+e.Message == "":
+	case refusal(w.Body.Bytes()) == "":
 		return w.Code, "a refusal without a message"
 	}
 	return w.Code, ""

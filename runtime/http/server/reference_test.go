@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,27 +24,38 @@ var update = flag.Bool("update", false, "rewrite docs/reference/http-api.md and 
 
 // endpoints describes the routes and the types of their requests.
 var endpoints = map[string]struct{ request, does string }{
-	"POST /v1/chat/completions":  {"chat", "Answers a conversation, formatted with the model's chat template."},
-	"POST /v1/completions":       {"completions", "Continues one or several texts."},
-	"POST /infill":               {"infill", "Writes the text between two others, as llama.cpp does. For models with tokens for infilling."},
-	"POST /v1/embeddings":        {"embeddings", "Returns one vector of length 1 for each text."},
-	"POST /v1/rerank":            {"rerank", "Scores documents by their relevance to a query and sorts them. For cross-encoders and rerankers."},
-	"POST /v2/rerank":            {"", "The same as `POST /v1/rerank`."},
-	"POST /rerank":               {"", "The same as `POST /v1/rerank`."},
-	"POST /v1/score":             {"score", "Scores pairs of texts. For cross-encoders and rerankers."},
-	"POST /score":                {"", "The same as `POST /v1/score`."},
-	"POST /apply-template":       {"", "Takes the request of `POST /v1/chat/completions` and returns the prompt that the chat template makes of it."},
-	"POST /tokenize":             {"tokenize", "Returns the tokens of a text."},
-	"POST /detokenize":           {"detokenize", "Returns the text of tokens."},
-	"POST /translate":            {"translate", "Translates texts by beam search. For encoder-decoder models."},
-	"POST /fill":                 {"fill", "Returns candidates for masked tokens. For encoders with a masked-LM head."},
-	"GET /v1/models":             {"", "Lists the served model, once for each of its names."},
-	"GET /v1/models/{id...}":     {"", "Describes the served model. Another id gets status 404."},
-	"GET /health":                {"", "Returns the numbers of running and waiting requests, with status 200, once the service is ready."},
-	"GET /props":                 {"", "Returns the properties of the model and the settings of the service."},
-	"GET /metrics":               {"", "Returns [metrics](metrics.md) in the text format of Prometheus."},
-	"GET /{$}":                   {"", "Returns the chat page."},
-	"POST / and POST /inferflow": {"inferflow", "Takes Inferflow's own requests. Errors are in `ret_code`."},
+	"POST /v1/chat/completions":          {"chat", "Answers a conversation, formatted with the model's chat template."},
+	"POST /v1/completions":               {"completions", "Continues one or several texts."},
+	"POST /v1/responses":                 {"responses", "Answers a conversation, in the form of OpenAI's Responses API."},
+	"POST /v1/responses/input_tokens":    {"", "Returns the number of input tokens of a request for a response."},
+	"GET /v1/responses/{id}":             {"", "Returns a stored response."},
+	"GET /v1/responses/{id}/input_items": {"", "Returns the input items of a stored response."},
+	"DELETE /v1/responses/{id}":          {"", "Deletes a stored response."},
+	"POST /v1/messages":                  {"messages", "Answers a conversation, in the form of Anthropic's Messages API."},
+	"POST /v1/messages/count_tokens":     {"", "Returns the number of input tokens of a request for a message."},
+	"POST /api/chat":                     {"ollama chat", "Answers a conversation, in the form of Ollama's API."},
+	"POST /api/generate":                 {"ollama generate", "Answers a text or continues it, in the form of Ollama's API."},
+	"GET /api/tags":                      {"", "Lists the served model, in the form of Ollama's API."},
+	"POST /api/show":                     {"ollama show", "Describes the served model, in the form of Ollama's API."},
+	"POST /infill":                       {"infill", "Writes the text between two others, as llama.cpp does. For models with tokens for infilling."},
+	"POST /v1/embeddings":                {"embeddings", "Returns one vector of length 1 for each text."},
+	"POST /v1/rerank":                    {"rerank", "Scores documents by their relevance to a query and sorts them. For cross-encoders and rerankers."},
+	"POST /v2/rerank":                    {"", "The same as `POST /v1/rerank`."},
+	"POST /rerank":                       {"", "The same as `POST /v1/rerank`."},
+	"POST /v1/score":                     {"score", "Scores pairs of texts. For cross-encoders and rerankers."},
+	"POST /score":                        {"", "The same as `POST /v1/score`."},
+	"POST /apply-template":               {"", "Takes the request of `POST /v1/chat/completions` and returns the prompt that the chat template makes of it."},
+	"POST /tokenize":                     {"tokenize", "Returns the tokens of a text."},
+	"POST /detokenize":                   {"detokenize", "Returns the text of tokens."},
+	"POST /translate":                    {"translate", "Translates texts by beam search. For encoder-decoder models."},
+	"POST /fill":                         {"fill", "Returns candidates for masked tokens. For encoders with a masked-LM head."},
+	"GET /v1/models":                     {"", "Lists the served model, once for each of its names."},
+	"GET /v1/models/{id...}":             {"", "Describes the served model. Another id gets status 404."},
+	"GET /health":                        {"", "Returns the numbers of running and waiting requests, with status 200, once the service is ready."},
+	"GET /props":                         {"", "Returns the properties of the model and the settings of the service."},
+	"GET /metrics":                       {"", "Returns [metrics](metrics.md) in the text format of Prometheus."},
+	"GET /{$}":                           {"", "Returns the chat page."},
+	"POST / and POST /inferflow":         {"inferflow", "Takes Inferflow's own requests. Errors are in `ret_code`."},
 }
 
 // TestReference compares docs/reference/http-api.md with the routes and the types of
@@ -53,7 +65,7 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# HTTP API\n\nGenerated from the server's routes and request types by `go generate ./runtime/http/server`; do not edit.\n" +
 		"[Serving](../serving.md) explains the features, [Security](../security.md#request-fields) has the range of every field.\n" +
-		"Requests and responses of `/v1` are OpenAI's.\n\n| endpoint | does |\n|---|---|\n")
+		"Requests and responses of `/v1` are OpenAI's, those of `/v1/messages` Anthropic's.\n\n| endpoint | does |\n|---|---|\n")
 	routes := append(server.Routes(), "POST / and POST /inferflow")
 	for _, pattern := range routes {
 		e, ok := endpoints[pattern]
@@ -66,15 +78,10 @@ func TestReference(t *testing.T) {
 	for _, f := range server.Unsupported() {
 		refused[f.Source] = true
 	}
-	requests := server.RequestFields()
-	for _, pattern := range routes {
-		e := endpoints[pattern]
-		if e.request == "" {
-			continue
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", shown(pattern), e.does)
-		for _, f := range requests[e.request] {
-			if refused[f.Source] {
+	rows := func(list []server.Field, leave func(f server.Field) bool) {
+		b.WriteString("| field | type | meaning |\n|---|---|---|\n")
+		for _, f := range list {
+			if refused[f.Source] || leave(f) {
 				continue
 			}
 			if docs[f.Source] == "" {
@@ -83,17 +90,41 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.ReplaceAll(docs[f.Source], "|", "\\|"))
 		}
 	}
+	requests, sampling := server.RequestFields(), map[string]bool{}
+	for _, f := range server.SamplingFields() {
+		sampling[f.Source] = true
+	}
+	for _, pattern := range routes {
+		e := endpoints[pattern]
+		if e.request == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s", shown(pattern), e.does)
+		samples := slices.ContainsFunc(requests[e.request], func(f server.Field) bool { return f.Source == "sampling.Temperature" })
+		if samples {
+			b.WriteString(" The request may contain all [sampling fields](#sampling-fields) too.")
+		}
+		b.WriteString("\n\n")
+		rows(requests[e.request], func(f server.Field) bool { return samples && sampling[f.Source] })
+	}
+	b.WriteString("\n## Sampling fields\n\nFields of every request that samples text.\n\n")
+	rows(server.SamplingFields(), func(server.Field) bool { return false })
+	writeRefused(&b)
+	golden(t, "http-api.md", b.String())
+}
+
+// writeRefused writes the section on refused fields.
+func writeRefused(b *strings.Builder) {
 	b.WriteString("\n## Refused fields\n\nThese fields of other services would change the answer and are not implemented. A request with one gets status 400, " +
 		"unless the field is null or has its neutral value.\n\n| field | neutral value | use instead |\n|---|---|---|\n")
 	seen := map[string]bool{}
 	for _, f := range server.Unsupported() {
 		if !seen[f.Name] {
 			neutral := strings.ReplaceAll(f.Tag.Get("neutral"), "|", " or ")
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, code(neutral), f.Tag.Get("use"))
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.Name, code(neutral), f.Tag.Get("use"))
 		}
 		seen[f.Name] = true
 	}
-	golden(t, "http-api.md", b.String())
 }
 
 // TestReferenceMetrics compares docs/reference/metrics.md with the output of /metrics.
@@ -121,7 +152,7 @@ func TestReferenceMetrics(t *testing.T) {
 
 // shown returns a route's pattern as the reference shows it.
 func shown(pattern string) string {
-	return strings.NewReplacer("{$}", "", "{id...}", "ID").Replace(pattern)
+	return strings.NewReplacer("{$}", "", "{id...}", "ID", "{id}", "ID").Replace(pattern)
 }
 
 func code(text string) string {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package server implements the HTTP server of a per-model binary: OpenAI's API,
-// Inferflow's API, and endpoints for operators. Handlers decode a request, run it on
+// Package server implements the HTTP server of a per-model binary: the APIs of OpenAI,
+// Anthropic, Ollama and Inferflow, and endpoints for operators. Handlers decode a request, run it on
 // package scheduler, and write the response at once or as a stream.
 package server
 
@@ -57,6 +57,8 @@ type Config struct {
 
 	Body       int64         // maximum bytes of a request body; 0: 4 MiB
 	Memory     int64         // maximum bytes of memory of all requests, beside the model; 0: 512 MiB
+	Responses  int64         // maximum bytes of stored responses; 0: 64 MiB
+	KeepTime   time.Duration // time that responses are stored; 0: 1 hour
 	Timeout    time.Duration // maximum time of a request; 0: 10 minutes
 	LogPrompts bool          // log prompts and answers
 	Log        *slog.Logger  // nil: no log
@@ -85,6 +87,7 @@ type Server struct {
 	started time.Time
 	counts  counts
 	memory  *memory
+	stored  *responseStore
 	longest func() int // maximum bytes of text per token; 0: there is no tokenizer
 
 	local  bool        // the listener is on a loopback address
@@ -102,6 +105,12 @@ func New(cfg Config) *Server {
 	if cfg.Memory == 0 {
 		cfg.Memory = 512 << 20
 	}
+	if cfg.Responses == 0 {
+		cfg.Responses = 64 << 20
+	}
+	if cfg.KeepTime == 0 {
+		cfg.KeepTime = time.Hour
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Minute
 	}
@@ -114,7 +123,7 @@ func New(cfg Config) *Server {
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // cannot fail, because no keys are loaded
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory), stored: newResponseStore(cfg.Responses, cfg.KeepTime)}
 	s.longest = sync.OnceValue(func() int {
 		if cfg.Tokenizer == nil {
 			return 0
@@ -146,6 +155,17 @@ func (s *Server) routes() []route {
 		{"POST /v1/chat/completions", s.chat},
 		{"POST /v1/completions", s.completions},
 		{"POST /infill", s.infill},
+		{"POST /v1/responses", s.responses},
+		{"POST /v1/responses/input_tokens", s.countInput},
+		{"GET /v1/responses/{id}", s.storedAnswer},
+		{"GET /v1/responses/{id}/input_items", s.storedInput},
+		{"DELETE /v1/responses/{id}", s.dropResponse},
+		{"POST /v1/messages", s.messages},
+		{"POST /v1/messages/count_tokens", s.countMessages},
+		{"POST /api/chat", s.ollamaChat},
+		{"POST /api/generate", s.ollamaGenerate},
+		{"GET /api/tags", s.ollamaTags},
+		{"POST /api/show", s.ollamaShow},
 		{"POST /v1/embeddings", s.embeddings},
 		{"POST /v1/rerank", s.rerank},
 		{"POST /v2/rerank", s.rerank},

@@ -7,25 +7,30 @@ import (
 	"time"
 )
 
-// A sender writes server-sent events.
+// A sender writes a stream of server-sent events, or of lines of JSON.
 type sender struct {
-	w    http.ResponseWriter
-	ctl  *http.ResponseController
-	buf  []byte
-	open bool
+	w      http.ResponseWriter
+	ctl    *http.ResponseController
+	failed func(e *apiError) (event string, body any) // formats errors
+	lines  bool                                       // lines of JSON
+	buf    []byte
+	open   bool
 }
 
 // eventTimeout limits the time that a client takes to receive one event.
 const eventTimeout = 30 * time.Second
 
-func newSender(w http.ResponseWriter) *sender {
-	return &sender{w: w, ctl: http.NewResponseController(w)}
+func newSender(w http.ResponseWriter, r *http.Request) *sender {
+	return &sender{w: w, ctl: http.NewResponseController(w), failed: errorFormat(r), lines: ollamaPath(r)}
 }
 
 // begin writes the header. Later errors are sent as events.
 func (s *sender) begin() {
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
+	if s.lines {
+		h.Set("Content-Type", "application/x-ndjson")
+	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
@@ -38,8 +43,18 @@ func (s *sender) add(v any) error {
 	if err != nil {
 		return err
 	}
+	if s.lines {
+		s.buf = append(s.buf, data...)
+		return nil
+	}
 	s.buf = append(append(append(s.buf, "data: "...), data...), '\n')
 	return nil
+}
+
+// event queues a named event for the next flush.
+func (s *sender) event(name string, v any) error {
+	s.buf = append(append(append(s.buf, "event: "...), name...), '\n')
+	return s.add(v)
 }
 
 // flush writes the queued events to the connection.
@@ -73,9 +88,12 @@ func (s *sender) fail(err error) error {
 	if !s.open {
 		return err
 	}
-	s.add(struct {
-		Error *apiError `json:"error"`
-	}{failure(err)})
+	name, body := s.failed(failure(err))
+	if name != "" {
+		s.event(name, body)
+	} else {
+		s.add(body)
+	}
 	s.flush()
 	return errStarted
 }

@@ -60,32 +60,45 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// A modelObject describes the model.
+// A modelObject describes the model, with the keys of OpenAI's and of Anthropic's API.
 type modelObject struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-	Context int    `json:"max_model_len"`
-	Network string `json:"network"`
-	Params  int64  `json:"params"`
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	OwnedBy string    `json:"owned_by"`
+	Context int       `json:"max_model_len"`
+	Network string    `json:"network"`
+	Params  int64     `json:"params"`
+	Type    string    `json:"type"`         // Anthropic's
+	Name    string    `json:"display_name"` // Anthropic's
+	Time    time.Time `json:"created_at"`   // Anthropic's
 }
 
 func (s *Server) describe() modelObject {
 	m := s.cfg.Manifest
-	return modelObject{s.cfg.Model, "model", s.started.Unix(), "iflowc", s.cfg.Context, m.Network, m.Params}
+	return modelObject{s.cfg.Model, "model", s.started.Unix(), "iflowc", s.cfg.Context, m.Network, m.Params, "model", s.cfg.Model, s.started.UTC().Truncate(time.Second)}
+}
+
+// names lists the names of the model, the usual one first.
+func (s *Server) names() []string {
+	list := []string{s.cfg.Model}
+	for _, name := range s.cfg.Aliases {
+		if name != s.cfg.Model {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // models answers GET /v1/models.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) error {
+	var list []modelObject
 	m := s.describe()
-	list := []modelObject{m}
-	for _, m.ID = range s.cfg.Aliases {
-		if m.ID != s.cfg.Model {
-			list = append(list, m)
-		}
+	for _, m.ID = range s.names() {
+		m.Name = m.ID
+		list = append(list, m)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list, "has_more": false, "first_id": list[0].ID, "last_id": m.ID})
 	return nil
 }
 
@@ -120,7 +133,7 @@ func (s *Server) checkModel(name string) error {
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
 	p := map[string]any{
 		"model": s.describe(), "hash": s.cfg.Manifest.Hash, "compiler": s.cfg.Manifest.Compiler,
-		"sequences": s.cfg.Sequences, "uptime_s": int(time.Since(s.started).Seconds()),
+		"sequences": s.cfg.Sequences, "endpoints": s.served(), "uptime_s": int(time.Since(s.started).Seconds()),
 	}
 	if s.cfg.Template != nil {
 		p["chat_template"] = s.cfg.Template.Source()
@@ -128,6 +141,24 @@ func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
 	maps.Copy(p, s.cfg.Props)
 	writeJSON(w, http.StatusOK, p)
 	return nil
+}
+
+// served lists the endpoints that depend on the model and that this one has.
+func (s *Server) served() (list []string) {
+	c, text := &s.cfg, s.cfg.Tokenizer != nil
+	infills := text && c.Tokenizer.Infill() != nil
+	for _, e := range []struct {
+		path string
+		has  bool
+	}{
+		{"/v1/chat/completions", c.Template != nil && text}, {"/v1/completions", c.Manifest.Network == "decoder_only"}, {"/infill", infills},
+		{"/v1/embeddings", c.Embedder != nil}, {"/v1/rerank", c.Reranker != nil}, {"/translate", c.Translate != nil}, {"/fill", c.Fill != nil},
+	} {
+		if e.has {
+			list = append(list, e.path)
+		}
+	}
+	return list
 }
 
 // fingerprint returns the system_fingerprint of answers, which identifies the model's

@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ import (
 // A fieldRow is a row of the table in docs/security.md.
 type fieldRow struct {
 	endpoints, fields []string
-	status            int    // status beyond the bound; 0: there is no bound
+	status            int    // status beyond the bound; 0: the field has no effect
 	message           string // prefix of the error message; KEY stands for the field
 }
 
@@ -34,18 +35,25 @@ func fieldRows(t *testing.T) (rows []fieldRow) {
 	if !ok {
 		t.Fatal("docs/security.md has no section on request fields")
 	}
-	answer := regexp.MustCompile("^([0-9]{3}) `([^`]+)`")
+	answer := regexp.MustCompile("^([0-9]{3}) `([^`]*)`")
 	for line := range strings.SplitSeq(table, "\n") {
 		if strings.HasPrefix(line, "## ") {
 			break
 		}
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(cells) == 3 { // no effect
+			cells = append(cells, "")
+		}
 		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
-		r := fieldRow{endpoints: strings.Split(cells[0], ", ")}
+		r := fieldRow{endpoints: strings.Split(strings.Replace(cells[0], "generation", "chat, completions, infill, responses, messages", 1), ", ")}
 		for f := range strings.SplitSeq(cells[1], ", ") {
 			r.fields = append(r.fields, strings.Trim(f, "`"))
+		}
+		if cells[3] == "" && strings.HasPrefix(cells[2], "no effect") {
+			rows = append(rows, r)
+			continue
 		}
 		if m := answer.FindStringSubmatch(cells[3]); m != nil {
 			r.message = m[2]
@@ -98,11 +106,26 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"translate":   {"/translate", `"text":"a"`},
 	"fill":        {"/fill", `"text":"a"`},
 	"inferflow":   {"/inferflow", `"text":"a","max_new_tokens":1`},
+
+	"responses":       {"/v1/responses", `"input":"a","max_output_tokens":1`},
+	"messages":        {"/v1/messages", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
+	"ollama chat":     {"/api/chat", `"messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}`},
+	"ollama generate": {"/api/generate", `"prompt":"a","options":{"num_predict":1}`},
+	"ollama show":     {"/api/show", `"model":""`},
 }
 
 // list returns a JSON list of n equal values.
 func list(n int, value string) string {
 	return "[" + strings.Repeat(value+",", n-1) + value + "]"
+}
+
+// object returns a JSON object of n keys.
+func object(n int) string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf(`"k%d":"a"`, i)
+	}
+	return "{" + strings.Join(keys, ",") + "}"
 }
 
 // text returns a JSON string of n bytes.
@@ -157,32 +180,87 @@ func TestFieldBounds(t *testing.T) {
 	for _, r := range fieldRows(t) {
 		for _, e := range r.endpoints {
 			for _, f := range r.fields {
-				over := overBounds[e+" "+f]
-				if over == "" {
-					over = overBounds[f]
-				}
+				over := cmp.Or(overNewer[e+" "+f], overBounds[e+" "+f], overNewer[f], overBounds[f])
 				if slices.Contains(refused, f) && strings.Contains(r.message, "is not supported") {
 					over = fmt.Sprintf(`%q:[7]`, f)
+				}
+				if r.message == "" && r.status == 0 { // without effect, of any type
+					continue
 				}
 				if over == "" || r.status == 0 {
 					t.Errorf("%s of %s: status %d, no request is over its bound", f, e, r.status)
 					continue
 				}
-				var got struct {
-					Error   struct{ Message string }
-					Message string
-				}
 				want := strings.ReplaceAll(r.message, "KEY", f)
 				path, w := endpointPaths[e].path, httptest.NewRecorder()
 				handler(path).ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader("{"+endpointPaths[e].body+","+over+"}")))
 				status := w.Code
-				if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-					t.Errorf("%s of %s: %v", f, e, err)
-				}
-				if message := got.Error.Message + got.Message; status != r.status || !strings.HasPrefix(message, want) {
+				if message := refusal(w.Body.Bytes()); status != r.status || !strings.HasPrefix(message, want) {
 					t.Errorf("%s of %s: status %d, %.200q; expected %d, %q", f, e, status, message, r.status, want)
 				}
 			}
 		}
 	}
+}
+
+// refusal returns the message of an error in the format of any API.
+func refusal(body []byte) string {
+	var got struct {
+		Error   json.RawMessage
+		Message string
+	}
+	var openai struct{ Message string }
+	var ollama string
+	if json.Unmarshal(body, &got) == nil && json.Unmarshal(got.Error, &openai) != nil {
+		json.Unmarshal(got.Error, &ollama) // neither: there is no message
+	}
+	return got.Message + openai.Message + ollama
+}
+
+// overNewer are the values beyond the bounds of the fields of newer APIs.
+var overNewer = map[string]string{
+	"responses n": `"n":2`, "messages n": `"n":2`, "responses input": `"input":` + list(4097, `{"role":"user","content":"a"}`),
+	"input[].type": `"input":[{"type":"computer_call"}]`, "input[].role": `"input":[{"role":"other","content":"a"}]`, "input[].content": `"input":[{"role":"user","content":[{"type":"input_image"}]}]`,
+	"input[].content[].type": `"input":[{"role":"user","content":[{"type":"x"}]}]`, "input[].content[].text": `"input":[{"role":"user","content":[{"type":"input_text","text":7}]}]`,
+	"input[].content[].refusal": `"input":[{"role":"user","content":[{"type":"refusal","refusal":7}]}]`, "input[].output": `"input":[{"type":"function_call_output","call_id":"1","output":[{"type":"input_file"}]}]`,
+	"input[].id": `"input":[{"type":"item_reference","id":"msg_1"}]`, "input[].call_id": `"input":[{"type":"function_call_output","call_id":` + text(257) + `,"output":"a"}]`,
+	"input[].name": `"input":[{"type":"function_call","call_id":"1","name":` + text(65) + `}]`, "input[].arguments": `"input":[{"type":"function_call","call_id":"1","name":"f","arguments":"{"}]`,
+	"input[].input": `"input":[{"type":"custom_tool_call","input":7}]`, "input[].summary": `"input":[{"type":"reasoning","summary":7}]`, "input[].encrypted_content": `"input":[{"type":"reasoning","encrypted_content":"?"}]`,
+	"instructions": `"instructions":7`, "previous_response_id": `"previous_response_id":"resp_1"`, "store": `"store":7`, "max_output_tokens": `"max_output_tokens":-1`, "responses text": `"text":7`, "reasoning": `"reasoning":7`,
+	"responses stream_options": `"stream_options":7`, "text.format": `"text":{"format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}}`, "text.format.type": `"text":{"format":{"type":"x"}}`,
+	"text.format.schema": `"text":{"format":{"type":"json_schema"}}`, "text.format.name": `"text":{"format":{"name":7}}`, "text.format.strict": `"text":{"format":{"strict":7}}`, "text.verbosity": `"text":{"verbosity":"low"}`,
+	"reasoning.effort": `"reasoning":{"effort":` + text(65) + `}`, "reasoning.summary": `"reasoning":{"summary":"x"}`, "reasoning.generate_summary": `"reasoning":{"generate_summary":"x"}`,
+	"responses tools": `"tools":` + list(129, `{"type":"function","name":"f"}`), "responses tools[].type": `"tools":[{"type":"web_search"}]`, "tools[].name": `"tools":[{"type":"function","name":` + text(65) + `}]`,
+	"tools[].description": `"tools":[{"type":"function","name":"f","description":` + text(300_000) + `}]`, "tools[].parameters": `"tools":[{"type":"function","name":"f","parameters":{"a":` + text(300_000) + `}}]`,
+	"tools[].strict": `"tools":[{"strict":7}]`, "tools[].format": `"tools":[{"type":"custom","name":"f","format":7}]`, "tools[].format.type": `"tools":[{"type":"custom","name":"f","format":{"type":"x"}}]`,
+	"tools[].format.syntax": `"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"lark"}}]`, "tools[].format.definition": `"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":` + text(70_000) + `}}]`,
+	"responses tool_choice": `"tool_choice":{"type":"mcp"}`, "responses top_logprobs": `"include":["message.output_text.logprobs"],"top_logprobs":21`, "include": `"include":["x"]`,
+	"stream_options.include_obfuscation": `"stream_options":{"include_obfuscation":7}`, "safety_identifier": `"safety_identifier":` + text(257), "prompt_cache_key": `"prompt_cache_key":` + text(257),
+
+	"messages messages": `"messages":` + list(4097, `{"role":"user","content":"a"}`), "messages messages[].role": `"messages":[{"role":"other"}]`, "messages messages[].content": `"messages":[{"role":"user","content":[{"type":"image"}]}]`,
+	"messages[].content[].type": `"messages":[{"role":"user","content":[{"type":"x"}]}]`, "messages[].content[].text": `"messages":[{"role":"user","content":[{"text":7}]}]`, "messages[].content[].thinking": `"messages":[{"role":"assistant","content":[{"thinking":7}]}]`,
+	"messages[].content[].id": `"messages":[{"role":"assistant","content":[{"type":"tool_use","id":` + text(257) + `,"name":"f"}]}]`, "messages[].content[].tool_use_id": `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":` + text(257) + `}]}]`,
+	"messages[].content[].name": `"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":` + text(65) + `}]}]`, "messages[].content[].input": `"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":7}]}]`,
+	"messages[].content[].content": `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"image"}]}]}]`, "messages[].content[].is_error": `"messages":[{"role":"user","content":[{"is_error":7}]}]`,
+	"messages system": `"system":[{"type":"image"}]`, "stop_sequences": `"stop_sequences":` + list(17, `"a"`), "messages tools": `"tools":` + list(129, `{"name":"f"}`), "messages tools[].type": `"tools":[{"type":"bash_20250124","name":"bash"}]`,
+	"tools[].input_schema": `"tools":[{"name":"f","input_schema":{"a":` + text(300_000) + `}}]`, "messages tools[].name": `"tools":[{"name":` + text(65) + `}]`, "messages tools[].description": `"tools":[{"name":"f","description":` + text(300_000) + `}]`,
+	"messages tool_choice": `"tool_choice":{}`, "tool_choice.type": `"tool_choice":{"type":"x"}`, "tool_choice.name": `"tool_choice":{"type":"tool","name":"g"}`, "tool_choice.disable_parallel_tool_use": `"tool_choice":{"disable_parallel_tool_use":7}`,
+	"thinking": `"thinking":{}`, "thinking.type": `"thinking":{"type":"x"}`, "thinking.budget_tokens": `"thinking":{"budget_tokens":"x"}`, "thinking.display": `"thinking":{"display":7}`, "output_config": `"output_config":7`,
+	"output_config.effort": `"output_config":{"effort":` + text(65) + `}`, "output_config.format": `"output_config":{"format":{}}`, "output_config.format.type": `"output_config":{"format":{"type":"x"}}`, "output_format": `"output_format":{}`,
+	"output_format.type": `"output_format":{"type":"x"}`, "output_config.format.schema": `"output_config":{"format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}}`,
+	"output_format.schema": `"output_format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}`, "messages metadata": `"metadata":7`, "metadata.user_id": `"metadata":{"user_id":` + text(257) + `}`,
+	"responses metadata": `"metadata":` + object(17),
+
+	"options": `"options":7`, "options.num_predict": `"options":{"num_predict":0.5}`, "options.num_ctx": `"options":{"num_ctx":1000000}`, "options.penalize_newline": `"options":{"penalize_newline":false}`,
+	"format": `"format":"x"`, "think": `"think":7`, "ollama chat logprobs": `"logprobs":7`, "ollama generate logprobs": `"logprobs":7`, "ollama chat top_logprobs": `"logprobs":true,"top_logprobs":21`, "ollama generate top_logprobs": `"logprobs":true,"top_logprobs":21`,
+	"options.temperature": `"options":{"temperature":101}`, "options.top_p": `"options":{"top_p":2}`, "options.min_p": `"options":{"min_p":2}`, "options.typical_p": `"options":{"typical_p":2}`, "options.tfs_z": `"options":{"tfs_z":2}`,
+	"options.mirostat_tau": `"options":{"mirostat":1,"mirostat_tau":101}`, "options.mirostat_eta": `"options":{"mirostat":1,"mirostat_eta":101}`, "options.frequency_penalty": `"options":{"frequency_penalty":3}`, "options.presence_penalty": `"options":{"presence_penalty":3}`,
+	"options.top_k": `"options":{"top_k":-2}`, "options.mirostat": `"options":{"mirostat":3}`, "options.seed": `"options":{"seed":18446744073709551616}`, "options.stop": `"options":{"stop":` + list(17, `"a"`) + `}`,
+	"options.repeat_penalty": `"options":{"repeat_penalty":101}`, "options.repeat_last_n": `"options":{"repeat_penalty":2,"repeat_last_n":64}`,
+	"ollama chat messages[].content": `"messages":[{"role":"user","content":7}]`, "messages[].thinking": `"messages":[{"thinking":7}]`, "messages[].images": `"messages":[{"role":"user","images":["AAAA"]}]`,
+	"ollama chat messages[].tool_calls": `"messages":[{"role":"assistant","tool_calls":` + list(129, `{"function":{"name":"f"}}`) + `}]`,
+	"messages[].tool_calls[].id":        `"messages":[{"tool_calls":[{"id":7}]}]`, "messages[].tool_calls[].function": `"messages":[{"tool_calls":[{"function":7}]}]`, "messages[].tool_calls[].function.name": `"messages":[{"role":"assistant","tool_calls":[{"function":{"name":""}}]}]`,
+	"messages[].tool_calls[].function.arguments": `"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":7}}]}]`, "messages[].tool_name": `"messages":[{"role":"tool","tool_name":` + text(257) + `}]`,
+	"ollama generate prompt": `"prompt":7`, "ollama generate system": `"system":7`, "raw": `"raw":7`, "images": `"images":["AAAA"]`, "template": `"template":"a"`, "ollama generate context": `"context":[1]`,
+	"name": `"model":"","name":"other"`, "verbose": `"verbose":7`,
 }

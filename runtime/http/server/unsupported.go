@@ -92,6 +92,19 @@ type unsupportedText struct {
 	AddSpecial json.RawMessage `json:"add_special_tokens" neutral:"true"`
 }
 
+// withoutEffect lists keys of other servers that do not change the answer.
+type withoutEffect struct {
+	CacheKey       json.RawMessage `json:"prompt_cache_key"`       // accepted without effect: prefixes are always cached
+	CachePrompt    json.RawMessage `json:"cache_prompt"`           // accepted without effect: prefixes are always cached
+	CacheRetention json.RawMessage `json:"prompt_cache_retention"` // accepted without effect
+	Metadata       json.RawMessage `json:"metadata"`               // accepted without effect
+	Prediction     json.RawMessage `json:"prediction"`             // accepted without effect: speculate selects a drafting method
+	Slot           json.RawMessage `json:"id_slot"`                // accepted without effect
+	Store          json.RawMessage `json:"store"`                  // accepted without effect: only responses are stored
+	Tier           json.RawMessage `json:"service_tier"`           // accepted without effect
+	Timings        json.RawMessage `json:"timings_per_token"`      // accepted without effect
+}
+
 // refuseUnsupported returns an error for the first key in tables with a value that is
 // not neutral.
 func refuseUnsupported(tables ...any) error {

@@ -23,7 +23,7 @@ type Template struct {
 	format *callFormat
 
 	generic bool // the template does not support tools; they are described as text
-	system  bool // for a generic one: the template supports the role system
+	system  bool // the template renders messages of the role system
 }
 
 // Parse parses a template in Jinja or in the brace language. It recognizes Jinja by {{
@@ -56,8 +56,9 @@ func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Te
 	if err != nil {
 		return nil, err
 	}
+	t.system = t.rendersSystem()
 	if isGeneric(source) {
-		t.generic, t.system = true, t.rendersSystem()
+		t.generic = true
 		if t.format != nil && !t.format.json() { // the description of tools needs JSON
 			t.format = formatOf("")
 		}

@@ -31,8 +31,11 @@ var knownRoles = []string{
 func (m *Message) value(argumentText bool) (jinja.Value, error) {
 	d := jinja.NewDict()
 	keys := m.keys
-	if keys == nil {
+	switch {
+	case keys == nil:
 		keys = m.defaultKeys()
+	case m.Content != nil && !slices.Contains(keys, "content"): // it was added
+		keys = append(keys[:len(keys):len(keys)], "content")
 	}
 	for _, key := range keys {
 		v, err := m.field(key, argumentText)

@@ -1,0 +1,258 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// messagesRequest is the body of /v1/messages and /v1/messages/count_tokens.
+type messagesRequest struct {
+	sampling
+	Model         string             `json:"model"`                // name of the served model; may be left out
+	Messages      []json.RawMessage  `json:"messages"`             // the conversation, oldest message first
+	System        json.RawMessage    `json:"system"`               // system message: a text or blocks of type text
+	MaxTokens     *int               `json:"max_tokens"`           // maximum number of generated tokens, reasoning included
+	StopSequences stops              `json:"stop_sequences"`       // generation ends before one of these texts
+	Tools         []json.RawMessage  `json:"tools"`                // tools that the model may call
+	ToolChoice    *messageToolChoice `json:"tool_choice"`          // which tools the model may call
+	Thinking      *thinking          `json:"thinking"`             // whether the model reasons; without it, it does not
+	Output        *messageOutput     `json:"output_config"`        // structured output and effort
+	Format        *messageFormat     `json:"output_format"`        // older name of output_config.format
+	Stream        bool               `json:"stream"`               // send server-sent events
+	Metadata      messageMetadata    `json:"metadata"`             // metadata of the request
+	CacheControl  json.RawMessage    `json:"cache_control"`        // accepted without effect: prefixes are always cached
+	Region        json.RawMessage    `json:"inference_geo"`        // accepted without effect
+	Template      variables          `json:"chat_template_kwargs"` // more variables of the chat template
+
+	unsupported
+	unsupportedMessages
+	withoutEffect
+}
+
+type messageMetadata struct {
+	User *string `json:"user_id"` // end user of the client; the client's fair share is divided among its users
+}
+
+// thinking is the key thinking of a message.
+type thinking struct {
+	Type    string  `json:"type"`          // "enabled" or "adaptive": variable enable_thinking of the chat template; "disabled"
+	Budget  *int    `json:"budget_tokens"` // accepted without effect: max_tokens limits reasoning and answer together
+	Display *string `json:"display"`       // accepted without effect: reasoning is returned in full
+}
+
+// messageOutput is the key output_config of a message.
+type messageOutput struct {
+	Effort *string        `json:"effort"` // variable reasoning_effort of the chat template
+	Format *messageFormat `json:"format"` // structured output
+}
+
+// messageFormat is the format of structured output.
+type messageFormat struct {
+	Type   string          `json:"type"`   // "json_schema"
+	Schema json.RawMessage `json:"schema"` // JSON Schema of the answer
+}
+
+// messageToolChoice is the key tool_choice of a message.
+type messageToolChoice struct {
+	Type   string `json:"type"`                      // "auto", "any", "tool" or "none"
+	Name   string `json:"name"`                      // of "tool": the tool that must be called
+	Single bool   `json:"disable_parallel_tool_use"` // true: at most one call per answer
+}
+
+// A messageTool is a tool of a message.
+type messageTool struct {
+	Type        string          `json:"type"`         // "custom" or nothing; Anthropic's own tools are refused
+	Name        string          `json:"name"`         // name of the tool
+	Description string          `json:"description"`  // what the tool does
+	Schema      json.RawMessage `json:"input_schema"` // JSON Schema of the input
+	Strict      *bool           `json:"strict"`       // accepted without effect: required calls always match the schema
+}
+
+// unsupportedMessages lists unsupported keys of messages.
+type unsupportedMessages struct {
+	Container json.RawMessage `json:"container"`
+	Context   json.RawMessage `json:"context_management" neutral:"{}|{\"edits\":[]}|{\"edits\":[{\"type\":\"clear_thinking_20251015\",\"keep\":\"all\"}]}"`
+	Servers   json.RawMessage `json:"mcp_servers" neutral:"[]"`
+}
+
+// keys maps keys of the chat request to those of the message.
+func (q *messagesRequest) keys() map[string]string {
+	names := map[string]string{"reasoning_effort": "output_config.effort"}
+	if q.StopSequences != nil {
+		names["stop"] = "stop_sequences"
+	}
+	if q.Format != nil || q.Output != nil {
+		names["response_format"] = "output_config.format"
+	}
+	return names
+}
+
+// A messageRun is a started message.
+type messageRun struct {
+	*chatRun
+	req *messagesRequest
+	id  string
+}
+
+// messages answers POST /v1/messages.
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
+	var req messagesRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	if req.MaxTokens == nil {
+		return invalid("max_tokens", "max_tokens: expected the maximum number of generated tokens")
+	}
+	c, err := req.chat()
+	if err != nil {
+		return err
+	}
+	run := &messageRun{req: &req, id: newID("msg_")}
+	if run.chatRun, err = s.startChat(r, c); err != nil {
+		return renamed(err, req.keys())
+	}
+	if req.Stream {
+		return run.stream(w, r)
+	}
+	list, finish, err := run.blocks(r.Context(), nil, func() error { return nil })
+	if err != nil {
+		return err
+	}
+	out := run.object()
+	for _, b := range list {
+		out.Content = append(out.Content, run.content(b))
+	}
+	out.StopReason, out.StopSequence = run.stopReason(finish)
+	out.Usage = run.messageUsage()
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// countMessages answers POST /v1/messages/count_tokens.
+func (s *Server) countMessages(w http.ResponseWriter, r *http.Request) error {
+	var req messagesRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	c, err := req.chat()
+	if err != nil {
+		return err
+	}
+	_, prompt, err := s.chatPrompt(r, c)
+	if err != nil {
+		return renamed(err, req.keys())
+	}
+	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": len(prompt.IDs)})
+	return nil
+}
+
+// chat translates the request to one for a chat completion.
+func (q *messagesRequest) chat() (*chatRequest, error) {
+	if err := refuseUnsupported(q.unsupported, q.unsupportedMessages); err != nil {
+		return nil, err
+	}
+	if q.choices() != 1 {
+		return nil, invalid("n", "n: a message has one choice")
+	}
+	if len(q.StopSequences) > 0 && len(q.Stop) > 0 {
+		return nil, invalid("stop_sequences", "stop_sequences and stop are the same; leave one out")
+	}
+	messages, err := q.conversation()
+	if err != nil {
+		return nil, err
+	}
+	c := &chatRequest{sampling: q.sampling, Model: q.Model, Messages: messages, MaxTokens: q.MaxTokens, Template: q.Template}
+	if len(q.StopSequences) > 0 {
+		c.Stop = q.StopSequences
+	}
+	if q.Metadata.User != nil && c.User == "" {
+		c.User = *q.Metadata.User
+	}
+	if err := q.think(c); err != nil {
+		return nil, err
+	}
+	if err := q.format(c); err != nil {
+		return nil, err
+	}
+	return c, q.tools(c)
+}
+
+// think sets the template's variables for reasoning.
+func (q *messagesRequest) think(c *chatRequest) error {
+	on := false
+	if t := q.Thinking; t != nil {
+		if t.Type != "enabled" && t.Type != "adaptive" && t.Type != "disabled" {
+			return invalid("thinking", "thinking.type: expected enabled, adaptive or disabled")
+		}
+		on = t.Type != "disabled"
+	}
+	if q.Output != nil {
+		c.Effort = q.Output.Effort
+	}
+	if _, ok := c.Template["enable_thinking"]; !ok {
+		all := variables{"enable_thinking": on}
+		for k, v := range c.Template {
+			all[k] = v
+		}
+		c.Template = all
+	}
+	return nil
+}
+
+// format sets the constraint of the answer.
+func (q *messagesRequest) format(c *chatRequest) error {
+	f := q.Format
+	if q.Output != nil && q.Output.Format != nil {
+		f = q.Output.Format
+	}
+	if f == nil {
+		return nil
+	}
+	if f.Type != "json_schema" || !isNeutral(c.ResponseFormat, "") {
+		return invalid("output_config.format", "output_config.format: expected the type json_schema, and no response_format beside it")
+	}
+	data, err := marshal(responseFormat{Type: f.Type, Schema: f.Schema})
+	c.ResponseFormat = data
+	return err
+}
+
+// tools sets the tools.
+func (q *messagesRequest) tools(c *chatRequest) error {
+	if len(q.Tools) > maxTools {
+		return invalid("tools", "tools: expected at most %d", maxTools)
+	}
+	for i, data := range q.Tools {
+		var t messageTool
+		if err := json.Unmarshal(data, &t); err != nil {
+			return invalid("tools", "tools[%d]: %v", i, badJSON(err))
+		}
+		if t.Type != "" && t.Type != "custom" {
+			return invalid("tools", "tools[%d]: tools of type %.40q are Anthropic's own and are not supported; send tools with a name and an input_schema", i, t.Type)
+		}
+		if t.Name == "" {
+			return invalid("tools", "tools[%d] has no name", i)
+		}
+		c.Tools = append(c.Tools, chatTool(t.Name, t.Description, t.Schema))
+	}
+	choice := q.ToolChoice
+	if choice == nil {
+		return nil
+	}
+	parallel := !choice.Single
+	c.Parallel = &parallel
+	switch choice.Type {
+	case "auto", "none":
+		c.ToolChoice = json.RawMessage(`"` + choice.Type + `"`)
+	case "any":
+		c.ToolChoice = json.RawMessage(`"required"`)
+	case "tool":
+		data, err := marshal(map[string]any{"function": map[string]string{"name": choice.Name}})
+		c.ToolChoice = data
+		return err
+	default:
+		return invalid("tool_choice", "tool_choice.type: expected auto, any, tool or none")
+	}
+	return nil
+}

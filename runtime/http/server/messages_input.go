@@ -1,0 +1,162 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// A messageInput is a message of a request to /v1/messages.
+type messageInput struct {
+	Role    string          `json:"role"`    // "user", "assistant" or "system"
+	Content json.RawMessage `json:"content"` // a text or a list of blocks
+}
+
+// A messageBlock is a block of a message. Images, documents and the blocks of
+// Anthropic's own tools are refused.
+type messageBlock struct {
+	Type     string          `json:"type"`          // "text", "tool_use", "tool_result", "thinking" or "redacted_thinking", which is left out
+	Text     string          `json:"text"`          // of text
+	Thinking string          `json:"thinking"`      // of thinking: the reasoning
+	ID       string          `json:"id"`            // of tool_use
+	Name     string          `json:"name"`          // of tool_use: the tool
+	Input    json.RawMessage `json:"input"`         // of tool_use: an object
+	UseID    string          `json:"tool_use_id"`   // of tool_result: id of the tool_use
+	Content  json.RawMessage `json:"content"`       // of tool_result: a text or blocks of type text
+	IsError  bool            `json:"is_error"`      // of tool_result: the text is preceded by "Error: "
+	Cache    json.RawMessage `json:"cache_control"` // accepted without effect: prefixes are always cached
+}
+
+// conversation translates system and messages.
+func (q *messagesRequest) conversation() ([]chat.Message, error) {
+	if len(q.Messages) > maxMessages {
+		return nil, invalid("messages", "messages: expected at most %d messages", maxMessages)
+	}
+	var c conversation
+	text, err := blocksText(q.System)
+	if err != nil {
+		return nil, invalid("system", "system%v", err)
+	}
+	c.system(text)
+	for i, data := range q.Messages {
+		var m messageInput
+		if err := json.Unmarshal(data, &m); err != nil {
+			return nil, invalid("messages", "messages[%d]: %v", i, badJSON(err))
+		}
+		if err := m.read(&c); err != nil {
+			return nil, invalid("messages", "messages[%d]%v", i, err)
+		}
+	}
+	return c.list(), nil
+}
+
+// read adds a message to a conversation.
+func (m *messageInput) read(c *conversation) error {
+	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
+		return fmt.Errorf(".role: %.40q; expected user or assistant", m.Role)
+	}
+	list, err := readBlocks(m.Content)
+	if err != nil {
+		return fmt.Errorf(".content%w", err)
+	}
+	var texts []string
+	say := func() {
+		switch text := strings.Join(texts, "\n"); {
+		case len(texts) == 0:
+		case m.Role == "assistant":
+			c.answer(text)
+		case m.Role == "system":
+			c.system(text)
+		default:
+			c.say("user", text)
+		}
+		texts = nil
+	}
+	for i := range list {
+		b := &list[i]
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+			continue
+		}
+		say()
+		if err := b.read(c, m.Role); err != nil {
+			return fmt.Errorf(".content[%d]%w", i, err)
+		}
+	}
+	say()
+	return nil
+}
+
+// read adds a block that is not text to a conversation.
+func (b *messageBlock) read(c *conversation, role string) error {
+	switch {
+	case b.Type == "thinking" && role == "assistant":
+		c.reason(b.Thinking)
+	case b.Type == "redacted_thinking" && role == "assistant":
+	case b.Type == "tool_use" && role == "assistant":
+		if isNeutral(b.Input, "") {
+			b.Input = json.RawMessage("{}")
+		}
+		if !isObject(b.Input) {
+			return fmt.Errorf(".input: expected an object")
+		}
+		c.call(b.ID, b.Name, b.Input)
+	case b.Type == "tool_result" && role == "user":
+		text, err := blocksText(b.Content)
+		if err != nil {
+			return fmt.Errorf(".content%w", err)
+		}
+		if b.IsError {
+			text = "Error: " + text
+		}
+		c.result(b.UseID, text)
+	default:
+		return fmt.Errorf(": a block of type %.40q is not supported in a message of the role %s", b.Type, role)
+	}
+	return nil
+}
+
+// readBlocks decodes a content: a text or a list of blocks.
+func readBlocks(data json.RawMessage) ([]messageBlock, error) {
+	if isNeutral(data, "") {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return []messageBlock{{Type: "text", Text: text}}, nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(data, &parts) != nil {
+		return nil, fmt.Errorf(": expected a text or a list of blocks")
+	}
+	if len(parts) > maxMessages {
+		return nil, fmt.Errorf(": expected at most %d blocks", maxMessages)
+	}
+	list := make([]messageBlock, len(parts))
+	for i, data := range parts {
+		if err := json.Unmarshal(data, &list[i]); err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, badJSON(err))
+		}
+	}
+	return list, nil
+}
+
+// blocksText returns the text of a content whose blocks are all text.
+func blocksText(data json.RawMessage) (string, error) {
+	list, err := readBlocks(data)
+	if err != nil {
+		return "", err
+	}
+	texts := make([]string, len(list))
+	for i := range list {
+		if list[i].Type != "text" {
+			return "", fmt.Errorf("[%d]: a block of type %.40q is not supported here; only text is", i, list[i].Type)
+		}
+		texts[i] = list[i].Text
+	}
+	return strings.Join(texts, "\n"), nil
+}

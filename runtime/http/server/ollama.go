@@ -1,0 +1,199 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// ollamaCommon holds the keys of both kinds of Ollama's requests.
+type ollamaCommon struct {
+	Model     string          `json:"model"`        // name of the served model; may be left out
+	Options   ollamaOptions   `json:"options"`      // sampling
+	Format    json.RawMessage `json:"format"`       // "json", or the JSON Schema of the answer
+	Stream    *bool           `json:"stream"`       // false: one object; default: a line of JSON per token
+	Think     json.RawMessage `json:"think"`        // true or false: variable enable_thinking of the chat template; "low", "medium" or "high": also reasoning_effort
+	KeepAlive json.RawMessage `json:"keep_alive"`   // accepted without effect: the model stays loaded
+	Logprobs  bool            `json:"logprobs"`     // return the log-probability of each token
+	Top       int             `json:"top_logprobs"` // number of most probable tokens to return at each position, with their log-probabilities
+}
+
+// ollamaOptions are the options of Ollama's requests. Those that place the model on
+// devices have no effect.
+type ollamaOptions struct {
+	Temperature *float64 `json:"temperature"`       // softmax temperature; 0: greedy decoding; default 1
+	TopK        *int     `json:"top_k"`             // keep the K most probable tokens; 0 or -1: all
+	TopP        *float64 `json:"top_p"`             // nucleus sampling: keep the most probable tokens whose probabilities add up to this
+	MinP        *float64 `json:"min_p"`             // keep tokens at least this times as probable as the most probable one
+	TypicalP    float64  `json:"typical_p"`         // locally typical sampling: probability mass to keep; 0: off
+	TfsZ        float64  `json:"tfs_z"`             // tail-free sampling parameter z; 0: off
+	Mirostat    int      `json:"mirostat"`          // Mirostat version, 1 or 2; 0: off
+	MirostatTau *float64 `json:"mirostat_tau"`      // Mirostat target surprise, in bits
+	MirostatEta *float64 `json:"mirostat_eta"`      // Mirostat learning rate
+	Repeat      *float64 `json:"repeat_penalty"`    // divides positive and multiplies negative logits of tokens in the text
+	RepeatLast  *int     `json:"repeat_last_n"`     // accepted only as -1: penalties count the whole text
+	Frequency   float64  `json:"frequency_penalty"` // subtracted from a logit for each time the token was generated
+	Presence    float64  `json:"presence_penalty"`  // subtracted from the logits of tokens that were generated
+	Seed        *int64   `json:"seed"`              // seed of the random numbers; default: a random one per request
+	Stop        stops    `json:"stop"`              // generation ends before one of these texts
+	Predict     *int     `json:"num_predict"`       // maximum number of generated tokens; negative: the rest of the context
+	Context     *int     `json:"num_ctx"`           // refused if it is more than the service's context
+	Newlines    *bool    `json:"penalize_newline"`  // refused unless true: penalties count all tokens
+	Keep        any      `json:"num_keep"`          // accepted without effect: the context never shifts
+	Batch       any      `json:"num_batch"`         // accepted without effect
+	GPUs        any      `json:"num_gpu"`           // accepted without effect
+	MainGPU     any      `json:"main_gpu"`          // accepted without effect
+	Threads     any      `json:"num_thread"`        // accepted without effect
+	Mmap        any      `json:"use_mmap"`          // accepted without effect
+	Mlock       any      `json:"use_mlock"`         // accepted without effect
+	NUMA        any      `json:"numa"`              // accepted without effect
+	LowVRAM     any      `json:"low_vram"`          // accepted without effect
+}
+
+// sampling returns the options as those of other APIs.
+func (o *ollamaOptions) sampling() sampling {
+	return sampling{
+		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, TfsZ: o.TfsZ,
+		Mirostat: o.Mirostat, MirostatTau: o.MirostatTau, MirostatEta: o.MirostatEta, RepeatPenalty: o.Repeat, RepeatLastN: o.RepeatLast,
+		FrequencyPenalty: o.Frequency, PresencePenalty: o.Presence, Seed: o.Seed, Stop: o.Stop,
+	}
+}
+
+// ollamaChatRequest is the body of /api/chat.
+type ollamaChatRequest struct {
+	ollamaCommon
+	Messages []ollamaMessage   `json:"messages"` // the conversation, oldest message first
+	Tools    []json.RawMessage `json:"tools"`    // functions that the model may call
+}
+
+// An ollamaMessage is a message of Ollama's chat.
+type ollamaMessage struct {
+	Role     string          `json:"role"`         // "system", "user", "assistant" or "tool"
+	Content  string          `json:"content"`      // the text
+	Thinking string          `json:"thinking"`     // reasoning of the assistant
+	Images   json.RawMessage `json:"images"`       // refused: models read text only
+	Calls    []ollamaCall    `json:"tool_calls"`   // tool calls of the assistant
+	ToolName string          `json:"tool_name"`    // name of the function whose result a tool message contains
+	CallID   string          `json:"tool_call_id"` // id of the call that a tool message answers
+}
+
+// An ollamaCall is a tool call; its arguments are an object.
+type ollamaCall struct {
+	ID       string `json:"id,omitempty"` // id of the call
+	Function struct {
+		Index     int             `json:"index"`     // accepted without effect
+		Name      string          `json:"name"`      // name of the function
+		Arguments json.RawMessage `json:"arguments"` // object with the arguments
+	} `json:"function"` // the function and its arguments
+}
+
+// ollamaKeys maps keys of a chat or completion request to Ollama's.
+var ollamaKeys = map[string]string{"max_tokens": "num_predict", "response_format": "format", "reasoning_effort": "think"}
+
+// ollamaChat answers POST /api/chat.
+func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
+	var req ollamaChatRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	c := &chatRequest{Tools: req.Tools}
+	var list conversation
+	for i := range req.Messages {
+		if err := req.Messages[i].read(&list); err != nil {
+			return invalid("messages", "messages[%d]%v", i, err)
+		}
+	}
+	c.Messages = list.list()
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, c, func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
+		a.Message = &ollamaAnswerMessage{Role: "assistant", Content: text, Thinking: reasoning, Calls: calls}
+	})
+}
+
+// read adds a message to a conversation.
+func (m *ollamaMessage) read(c *conversation) error {
+	if !isNeutral(m.Images, "[]") {
+		return fmt.Errorf(".images: this service reads text only")
+	}
+	next := chat.Message{Role: m.Role, Content: m.Content, Name: m.ToolName, ToolCallID: m.CallID}
+	if m.Thinking != "" {
+		value, err := marshal(m.Thinking)
+		if err != nil {
+			return err
+		}
+		next.Extra = []chat.Field{{Key: "reasoning_content", Value: value}}
+	}
+	for i := range m.Calls {
+		f := &m.Calls[i].Function
+		if isNeutral(f.Arguments, "") {
+			f.Arguments = json.RawMessage("{}")
+		}
+		if !isObject(f.Arguments) {
+			return fmt.Errorf(".tool_calls[%d].function.arguments: expected an object", i)
+		}
+		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: m.Calls[i].ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: f.Arguments}})
+	}
+	c.messages = append(c.messages, next)
+	return nil
+}
+
+// fill sets the parts of a chat request that both kinds of requests have.
+func (q *ollamaCommon) fill(s *Server, c *chatRequest) error {
+	if err := q.check(s); err != nil {
+		return err
+	}
+	c.sampling, c.Model, c.MaxTokens, c.Logprobs, c.TopLogprobs = q.Options.sampling(), q.Model, q.limit(), q.Logprobs, q.Top
+	var on bool
+	var effort string
+	switch {
+	case isNeutral(q.Think, `""`):
+	case json.Unmarshal(q.Think, &on) == nil:
+		c.Template = variables{"enable_thinking": on}
+	case json.Unmarshal(q.Think, &effort) == nil:
+		c.Template, c.Effort = variables{"enable_thinking": true}, &effort
+	default:
+		return invalid("think", "think: expected true, false, or \"low\", \"medium\" or \"high\"")
+	}
+	return q.constrain(&c.sampling)
+}
+
+// check validates the options.
+func (q *ollamaCommon) check(s *Server) error {
+	o := &q.Options
+	switch {
+	case or(o.Context, 0) > s.cfg.Context:
+		return invalid("num_ctx", "num_ctx: this service's context is %d tokens; its operator can change it with --context", s.cfg.Context)
+	case !or(o.Newlines, true):
+		return invalid("penalize_newline", "penalize_newline: penalties count all tokens; leave it out")
+	}
+	return nil
+}
+
+// limit returns the maximum number of generated tokens, or nil.
+func (q *ollamaCommon) limit() *int {
+	if n := q.Options.Predict; n != nil && *n >= 0 {
+		return n
+	}
+	return nil
+}
+
+// constrain sets the constraint of the answer from format.
+func (q *ollamaCommon) constrain(p *sampling) error {
+	if isNeutral(q.Format, `""`) {
+		return nil
+	}
+	f := responseFormat{Type: "json_schema", Schema: q.Format}
+	var word string
+	if json.Unmarshal(q.Format, &word) == nil {
+		if word != "json" {
+			return invalid("format", "format: expected \"json\" or a JSON Schema")
+		}
+		f = responseFormat{Type: "json_object"}
+	}
+	data, err := marshal(f)
+	p.ResponseFormat = data
+	return err
+}

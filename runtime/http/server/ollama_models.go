@@ -1,0 +1,120 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ollamaDetails describes the model in Ollama's API.
+type ollamaDetails struct {
+	Parent   string   `json:"parent_model"`
+	Format   string   `json:"format"`
+	Family   string   `json:"family"`
+	Families []string `json:"families"`
+	Size     string   `json:"parameter_size"`
+	Level    string   `json:"quantization_level"`
+}
+
+func (s *Server) ollamaDetails() ollamaDetails {
+	m := s.cfg.Manifest
+	return ollamaDetails{Format: "iflowc", Family: m.Network, Families: []string{m.Network}, Size: shortCount(m.Params), Level: s.weightType()}
+}
+
+// weightType returns the type of most bytes of the weights.
+func (s *Server) weightType() (most string) {
+	bytes := map[string]int64{}
+	for _, w := range s.cfg.Manifest.Weights {
+		name := w.DType.String()
+		if bytes[name] += w.Bytes; most == "" || bytes[name] > bytes[most] {
+			most = name
+		}
+	}
+	return most
+}
+
+// shortCount writes a number of parameters as Ollama does: 134.5M, 7.2B.
+func shortCount(n int64) string {
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if n >= unit.size {
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(unit.size), unit.name)
+		}
+	}
+	return fmt.Sprint(n)
+}
+
+// ollamaTags answers GET /api/tags.
+func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
+	m, size := s.cfg.Manifest, int64(0)
+	for i := range m.Weights {
+		size += m.Weights[i].Bytes
+	}
+	type model struct {
+		Name     string        `json:"name"`
+		Model    string        `json:"model"`
+		Modified time.Time     `json:"modified_at"`
+		Size     int64         `json:"size"`
+		Digest   string        `json:"digest"`
+		Details  ollamaDetails `json:"details"`
+	}
+	var list []model
+	for _, name := range s.names() {
+		list = append(list, model{name, name, s.started.UTC(), size, m.Hash, s.ollamaDetails()})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"models": list})
+	return nil
+}
+
+// ollamaShowRequest is the body of /api/show.
+type ollamaShowRequest struct {
+	Model   string `json:"model"`   // name of the served model; may be left out
+	Name    string `json:"name"`    // older name of model
+	Verbose bool   `json:"verbose"` // accepted without effect
+}
+
+// ollamaShow answers POST /api/show.
+func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
+	var req ollamaShowRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	if req.Model == "" {
+		req.Model = req.Name
+	}
+	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	m, d, source := s.cfg.Manifest, &s.cfg.Defaults, ""
+	can := []string{"completion"}
+	if s.cfg.Template != nil {
+		source = s.cfg.Template.Source()
+		can = append(can, "tools")
+		if strings.Contains(source, "enable_thinking") || strings.Contains(source, "<think>") {
+			can = append(can, "thinking")
+		}
+	}
+	if s.cfg.Embedder != nil {
+		can = append(can, "embedding")
+	}
+	parameters := fmt.Sprintf("num_ctx %d\ntemperature %v", s.cfg.Context, d.Temperature)
+	if d.TopK > 0 {
+		parameters += fmt.Sprintf("\ntop_k %d", d.TopK)
+	}
+	if d.TopP > 0 {
+		parameters += fmt.Sprintf("\ntop_p %v", d.TopP)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"license": "", "modelfile": "FROM " + s.cfg.Model, "parameters": parameters, "template": source, "details": s.ollamaDetails(), "capabilities": can, "modified_at": s.started.UTC(),
+		"model_info": map[string]any{
+			"general.architecture": m.Network, "general.basename": m.Name, "general.parameter_count": m.Params,
+			m.Network + ".context_length": s.cfg.Context, m.Network + ".vocab_size": m.Vocab,
+		},
+	})
+	return nil
+}

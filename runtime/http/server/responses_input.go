@@ -1,0 +1,208 @@
+//go:build unix
+
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// responseItems is the input of a response: a text, or a list of items.
+type responseItems []json.RawMessage
+
+// UnmarshalJSON accepts a text or a list of items.
+func (l *responseItems) UnmarshalJSON(data []byte) error {
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		item, err := marshal(map[string]json.RawMessage{"type": json.RawMessage(`"message"`), "role": json.RawMessage(`"user"`), "content": data})
+		*l = responseItems{bytes.TrimSpace(item)}
+		return err
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(data, &items) != nil {
+		return invalid("input", "input: expected a text or a list of items")
+	}
+	*l = items
+	return nil
+}
+
+// An inputItem is an item of the input of a response.
+type inputItem struct {
+	Type      string          `json:"type"`              // "message" (default), "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning" or "item_reference"
+	ID        string          `json:"id"`                // of an item_reference: the id of an output item of a stored response
+	Role      string          `json:"role"`              // "user", "assistant", "system" or "developer"
+	Content   json.RawMessage `json:"content"`           // a text, or parts of type input_text, output_text, refusal or reasoning_text
+	CallID    string          `json:"call_id"`           // id that joins a call and its output
+	Name      string          `json:"name"`              // name of the function or custom tool
+	Arguments string          `json:"arguments"`         // arguments of a function call, as JSON in a text
+	Input     string          `json:"input"`             // input of a custom tool's call
+	Output    json.RawMessage `json:"output"`            // result of a call: a text or parts of type input_text
+	Summary   []textPart      `json:"summary"`           // of reasoning; read if there is no content
+	Encrypted string          `json:"encrypted_content"` // of reasoning; read if there is no content
+}
+
+// A textPart is a part of a content that is text.
+type textPart struct {
+	Type    string `json:"type"`    // "input_text", "output_text", "reasoning_text", "summary_text" or "refusal"; images, files and audio are refused
+	Text    string `json:"text"`    // the text
+	Refusal string `json:"refusal"` // text of a refusal
+}
+
+// responseInput collects the items of a response: those of the previous response, and
+// those of the input, with references resolved.
+func (s *Server) responseInput(r *http.Request, run *responseRun) error {
+	req := run.req
+	if len(req.Input) == 0 {
+		return invalid("input", "input: expected a text or at least one item")
+	}
+	client := callerOf(r).Name
+	if req.Previous != "" {
+		earlier := s.stored.get(client, req.Previous)
+		if earlier == nil {
+			e := invalid("previous_response_id", "previous_response_id: there is no stored response %.80q; it was not stored, or has expired", req.Previous).withCode("previous_response_not_found")
+			e.status = http.StatusNotFound
+			return e
+		}
+		run.items = earlier.items
+	}
+	for i, data := range req.Input {
+		var head struct{ Type, ID string }
+		if json.Unmarshal(data, &head) == nil && head.Type == "item_reference" {
+			if data = s.stored.item(client, head.ID); data == nil {
+				return invalid("input", "input[%d]: there is no stored item %.80q; send the item itself", i, head.ID)
+			}
+		}
+		run.input = append(run.input, data)
+	}
+	run.items = append(run.items[:len(run.items):len(run.items)], run.input...)
+	if len(run.items) > maxMessages {
+		return invalid("input", "input: expected at most %d items, with those of earlier responses", maxMessages)
+	}
+	size := 0
+	for _, data := range run.items {
+		size += len(data)
+	}
+	return s.take(r, "input", int64(bytesOfByte*size))
+}
+
+// readItems translates items to messages.
+func readItems(items []json.RawMessage, instructions string) ([]chat.Message, error) {
+	var c conversation
+	c.system(instructions)
+	for i, data := range items {
+		var item inputItem
+		if err := json.Unmarshal(data, &item); err != nil {
+			return nil, invalid("input", "input[%d]: %v", i, badJSON(err))
+		}
+		if err := item.read(&c); err != nil {
+			return nil, invalid("input", "input[%d]%v", i, err)
+		}
+	}
+	return c.list(), nil
+}
+
+// read adds an item to a conversation.
+func (t *inputItem) read(c *conversation) error {
+	switch t.Type {
+	case "", "message":
+		return t.message(c)
+	case "reasoning":
+		text, err := t.reasoning()
+		c.reason(text)
+		return err
+	case "function_call":
+		arguments := json.RawMessage(t.Arguments)
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+		if !json.Valid(arguments) {
+			return fmt.Errorf(".arguments: expected JSON")
+		}
+		c.call(t.CallID, t.Name, arguments)
+	case "custom_tool_call":
+		arguments, err := marshal(customInput{t.Input})
+		if err != nil {
+			return err
+		}
+		c.call(t.CallID, t.Name, bytes.TrimSpace(arguments))
+	case "function_call_output", "custom_tool_call_output":
+		text, err := partsText(t.Output)
+		if err != nil {
+			return fmt.Errorf(".output%w", err)
+		}
+		c.result(t.CallID, text)
+	default:
+		return fmt.Errorf(": items of type %.40q are not supported", t.Type)
+	}
+	return nil
+}
+
+// message adds a message.
+func (t *inputItem) message(c *conversation) error {
+	text, err := partsText(t.Content)
+	if err != nil {
+		return fmt.Errorf(".content%w", err)
+	}
+	switch t.Role {
+	case "assistant":
+		c.answer(text)
+	case "system", "developer":
+		c.system(text)
+	case "user":
+		c.say("user", text)
+	default:
+		return fmt.Errorf(".role: %.40q; expected user, assistant, system or developer", t.Role)
+	}
+	return nil
+}
+
+// reasoning returns the text of reasoning.
+func (t *inputItem) reasoning() (string, error) {
+	if text, err := partsText(t.Content); err != nil || text != "" {
+		return text, err
+	}
+	if t.Encrypted != "" {
+		text, err := base64.StdEncoding.DecodeString(t.Encrypted)
+		if err != nil {
+			return "", fmt.Errorf(".encrypted_content is not of this service; leave it out")
+		}
+		return strings.ToValidUTF8(string(text), "\ufffd"), nil
+	}
+	return joinParts(t.Summary), nil
+}
+
+// partsText returns the text of a content: a text, or a list of parts, or null.
+func partsText(data json.RawMessage) (string, error) {
+	if isNeutral(data, "") {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return text, nil
+	}
+	var parts []textPart
+	if json.Unmarshal(data, &parts) != nil {
+		return "", fmt.Errorf(": expected a text or a list of parts")
+	}
+	for i, p := range parts {
+		switch p.Type {
+		case "text", "input_text", "output_text", "reasoning_text", "summary_text", "refusal":
+		default:
+			return "", fmt.Errorf("[%d]: type %.40q; only text is supported", i, p.Type)
+		}
+	}
+	return joinParts(parts), nil
+}
+
+func joinParts(parts []textPart) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Text + p.Refusal
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,193 @@
+//go:build unix
+
+package server
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+)
+
+// A responseEvent is an event of a response's stream. Which fields it has depends on its
+// type.
+type responseEvent struct {
+	Type      string          `json:"type"`
+	Sequence  int             `json:"sequence_number"`
+	Response  *responseObject `json:"response,omitempty"`
+	Index     *int            `json:"output_index,omitempty"`
+	ItemID    string          `json:"item_id,omitempty"`
+	Item      *responseItem   `json:"item,omitempty"`
+	Content   *int            `json:"content_index,omitempty"`
+	Summary   *int            `json:"summary_index,omitempty"`
+	Part      *responsePart   `json:"part,omitempty"`
+	Delta     *string         `json:"delta,omitempty"`
+	Text      *string         `json:"text,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments *string         `json:"arguments,omitempty"`
+	Input     *string         `json:"input,omitempty"`
+	Logprobs  *[]topped       `json:"logprobs,omitempty"`
+
+	Code    *string `json:"code,omitempty"` // of an error
+	Message string  `json:"message,omitempty"`
+	Param   *string `json:"param,omitempty"`
+}
+
+// A responseStream sends a response as server-sent events.
+type responseStream struct {
+	*responseRun
+	sender *sender
+	sent   int
+}
+
+// stream sends the response as server-sent events.
+func (c *responseRun) stream(w http.ResponseWriter, r *http.Request) error {
+	s := &responseStream{responseRun: c, sender: newSender(w, r)}
+	list, finish, err := c.blocks(r.Context(), s, s.sender.flush)
+	if err != nil {
+		return s.fail(err)
+	}
+	if len(list) == 0 { // a response has at least one item
+		empty := &block{kind: textBlock}
+		if err := s.begin(empty); err != nil {
+			return err
+		}
+		if err := s.end(empty); err != nil {
+			return err
+		}
+	}
+	c.end(r, finish)
+	if err := s.send(responseEvent{Type: "response." + c.out.Status, Response: c.out}); err != nil {
+		return err
+	}
+	return s.sender.flush()
+}
+
+// send queues an event. The first one is preceded by those that announce the response,
+// so that a request refused at the start of its generation still gets its status.
+func (s *responseStream) send(e responseEvent) error {
+	if s.sent == 0 {
+		for _, kind := range []string{"response.created", "response.in_progress"} {
+			first := responseEvent{Type: kind, Response: s.out, Sequence: s.sent}
+			if s.sent++; s.sender.event(kind, first) != nil {
+				return errStarted
+			}
+		}
+	}
+	e.Sequence = s.sent
+	s.sent++
+	return s.sender.event(e.Type, e)
+}
+
+// begin sends the events for a new item.
+func (s *responseStream) begin(b *block) error {
+	item := s.item(b, "in_progress")
+	if err := s.send(responseEvent{Type: "response.output_item.added", Index: &b.index, Item: item}); err != nil || b.kind == callBlock {
+		return err
+	}
+	part := s.parts(b)[0]
+	return s.send(s.place(b, responseEvent{Type: s.partEvent(b, "added"), Part: &part}))
+}
+
+// add sends more text of an item. The input of a custom tool is known at its end.
+func (s *responseStream) add(b *block, text string, events []scheduler.Event) error {
+	if b.kind == callBlock && s.custom[b.name] {
+		return nil
+	}
+	e := s.place(b, responseEvent{Type: s.textEvent(b, "delta"), Delta: &text})
+	if b.kind == textBlock {
+		e.Logprobs = s.logprobs(events)
+	}
+	return s.send(e)
+}
+
+// end sends the events for a complete item.
+func (s *responseStream) end(b *block) error {
+	text := b.text.String()
+	done := s.place(b, responseEvent{Type: s.textEvent(b, "done")})
+	switch {
+	case b.kind != callBlock:
+		done.Text = &text
+		if b.kind == textBlock {
+			done.Logprobs = s.logprobs(b.events)
+		}
+	case s.custom[b.name]:
+		input := customText(text)
+		if err := s.send(s.place(b, responseEvent{Type: s.textEvent(b, "delta"), Delta: &input})); err != nil {
+			return err
+		}
+		done.Input = &input
+	default:
+		done.Name, done.Arguments = b.name, &text
+	}
+	if err := s.send(done); err != nil {
+		return err
+	}
+	if b.kind != callBlock {
+		part := s.parts(b)[0]
+		if err := s.send(s.place(b, responseEvent{Type: s.partEvent(b, "done"), Part: &part})); err != nil {
+			return err
+		}
+	}
+	item := s.item(b, "completed")
+	s.out.Output = append(s.out.Output, item)
+	return s.send(responseEvent{Type: "response.output_item.done", Index: &b.index, Item: item})
+}
+
+// place sets the keys of an event that say which part of the output it belongs to.
+func (s *responseStream) place(b *block, e responseEvent) responseEvent {
+	zero := 0
+	e.Index, e.ItemID = &b.index, b.item
+	switch {
+	case b.kind == reasoningBlock && s.req.summary() != "":
+		e.Summary = &zero
+	case b.kind != callBlock:
+		e.Content = &zero
+	}
+	return e
+}
+
+// partEvent returns the type of an event for a part of an item.
+func (s *responseStream) partEvent(b *block, what string) string {
+	if b.kind == reasoningBlock && s.req.summary() != "" {
+		return "response.reasoning_summary_part." + what
+	}
+	return "response.content_part." + what
+}
+
+// textEvent returns the type of an event for the text of an item.
+func (s *responseStream) textEvent(b *block, what string) string {
+	switch {
+	case b.kind == textBlock:
+		return "response.output_text." + what
+	case b.kind == reasoningBlock && s.req.summary() != "":
+		return "response.reasoning_summary_text." + what
+	case b.kind == reasoningBlock:
+		return "response.reasoning_text." + what
+	case s.custom[b.name]:
+		return "response.custom_tool_call_input." + what
+	}
+	return "response.function_call_arguments." + what
+}
+
+// logprobs returns the log-probabilities of tokens, if the request asks for them.
+func (s *responseStream) logprobs(events []scheduler.Event) *[]topped {
+	list := []topped{}
+	if slices.Contains(s.req.Include, includeLogprobs) {
+		list = s.s.chatLogprobs(events).Content
+	}
+	return &list
+}
+
+// fail ends the stream with an error. If nothing was sent yet, it returns the error.
+func (s *responseStream) fail(err error) error {
+	if !s.sender.open {
+		return renamed(err, s.req.keys())
+	}
+	e := failure(err)
+	failed := s.out
+	failed.Status, failed.Error = "failed", &responseError{or(e.Code, e.Type), e.Message}
+	s.send(responseEvent{Type: "response.failed", Response: failed})
+	s.sender.flush()
+	return errStarted
+}

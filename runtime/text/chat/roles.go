@@ -1,0 +1,33 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+)
+
+// KnownRoles returns messages with roles that the template knows. If it does not
+// mention the role developer, such messages become system messages. If it renders no
+// system messages, their text is put in front of the next user message's.
+func (t *Template) KnownRoles(messages []Message) []Message {
+	renames, moves := !strings.Contains(t.source, "developer"), !t.system
+	known := make([]Message, 0, len(messages))
+	var pending []string // text of system messages
+	for _, m := range messages {
+		if renames && m.Role == "developer" {
+			m.Role = "system"
+		}
+		switch {
+		case moves && m.Role == "system":
+			pending = append(pending, m.Text())
+			continue
+		case len(pending) > 0 && m.Role == "user":
+			m.Content = strings.Join(append(pending, m.Text()), "\n\n")
+			pending = nil
+		}
+		known = append(known, m)
+	}
+	if len(pending) > 0 { // no user message follows
+		return slices.Clone(messages)
+	}
+	return known
+}
