@@ -5,6 +5,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -98,6 +99,9 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 		if strings.Contains(source, "enable_thinking") || strings.Contains(source, "<think>") {
 			can = append(can, "thinking")
 		}
+	}
+	if slices.Contains(s.served(), "/infill") {
+		can = append(can, "insert")
 	}
 	if s.cfg.Embedder != nil {
 		can = append(can, "embedding")

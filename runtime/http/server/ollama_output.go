@@ -143,7 +143,7 @@ func (o *ollamaWriter) flush() error {
 	return o.out.flush()
 }
 
-// started notes the time of the first token.
+// started notes the time to first token.
 func (o *ollamaWriter) started() {
 	if o.first.IsZero() {
 		o.first = time.Now()
