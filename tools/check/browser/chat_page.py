@@ -219,7 +219,7 @@ def phones(browser, url, folder):
         check(f"buttons at {width} px are 44 px or more", len(sizes) > 4 and not small, small)
         page.tap("#open")
         no_overflow(page, f"settings at {width} px")
-        small = page.locator("#settings input, #settings select, #settings textarea").evaluate_all("list => list.map(e => [e.id, e.offsetHeight, e.getBoundingClientRect().right]).filter(e => e[1] < 44 || e[2] > innerWidth)")
+        small = page.locator("#settings :is(input, select, textarea):visible").evaluate_all("list => list.map(e => [e.id, e.offsetHeight, e.getBoundingClientRect().right]).filter(e => e[1] < 44 || e[2] > innerWidth)")
         check(f"settings at {width} px can be touched", not small, small)
         page.keyboard.press("Escape")
         page.set_viewport_size({"width": width, "height": 300})  # the on-screen keyboard leaves this much
@@ -250,6 +250,46 @@ def themes(browser, url, folder):
         page.context.close()
 
 
+def schema(page, sent):
+    """A schema in the settings restricts the answer; one that is not JSON is an error below the answer."""
+    for text, what in (('{"enum": ["yes"]}', '"yes"'), ("{", "The answer schema in Settings is not JSON")):
+        page.click("#open")
+        page.fill("#schema", text)
+        page.locator("#settings button.main").click()
+        page.fill("#text", "Answer.")
+        page.keyboard.press("Enter")
+        done(page)
+        answer = page.locator(".assistant").last.inner_text()
+        check(f"the schema {text} is used", what in answer, answer)
+    page.evaluate("localStorage.removeItem('iflowc.schema')")
+    page.evaluate("document.getElementById('schema').value = ''")
+
+
+def ranking(browser, url):
+    """A model that ranks documents: the first line is the query, the others are documents. The server's part is played here."""
+    page = browser.new_context(viewport={"width": 900, "height": 700}).new_page()
+    asked = []
+
+    def answer(route):
+        asked.append(route.request.post_data_json)
+        documents = asked[-1]["documents"]
+        route.fulfill(json={"results": [{"index": i, "relevance_score": 1 / (i + 2), "document": {"text": d}} for i, d in enumerate(documents)], "usage": {"prompt_tokens": 9}})
+
+    page.route("**/props", lambda route: route.fulfill(json={"model": {"id": "ranker"}, "endpoints": ["/v1/rerank"]}))
+    page.route("**/v1/rerank", answer)
+    page.goto(url)
+    page.locator("#examples button").first.click()
+    done(page)
+    body = page.locator(".assistant .body").inner_text().split("\n")
+    check("the query and the documents are sent", len(asked) == 1 and asked[0]["query"].endswith("?") and len(asked[0]["documents"]) == 2, asked)
+    check("documents are shown with their scores", body[0] == "0.5000  " + asked[0]["documents"][0] and len(body) == 2, body)
+    page.fill("#text", "a query alone")
+    page.keyboard.press("Enter")
+    done(page)
+    check("a query without documents is an error", "line of its own" in page.locator(".assistant").last.inner_text())
+    page.context.close()
+
+
 def plain(page, sent):
     """A model without a chat template continues a text and shows it as it is."""
     example = page.locator("#examples button").first
@@ -272,6 +312,8 @@ def chat(browser, url, page, sent, shots):
     copies(page)
     stop(page, sent, shots)
     settings(page, sent, shots)
+    schema(page, sent)
+    ranking(browser, url)
     phones(browser, url, shots)
     themes(browser, url, shots)
 
