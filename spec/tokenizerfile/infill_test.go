@@ -118,7 +118,7 @@ func TestEncodeText(t *testing.T) {
 	t.Parallel()
 	tok := infillTokenizer(t, "!<s>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_sep|>", "<word>")
 	const text = "a<s><|fim_suffix|>\n<word><|<|fim_middle|>fim_prefix|> é<|file_sep|>"
-	ids, err := tok.EncodeText(text, tokenizer.Limit{})
+	ids, err := tok.EncodeText(text, false, tokenizer.Limit{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +133,10 @@ func TestEncodeText(t *testing.T) {
 	if got := tok.Decode(ids, false); got != text {
 		t.Errorf("decoded %q, expected %q", got, text)
 	}
-	if _, err := tok.EncodeText(text, tokenizer.Limit{Tokens: 5}); err == nil {
+	if _, err := tok.EncodeText(text, false, tokenizer.Limit{Tokens: 5}); err == nil {
 		t.Error("the limit does not hold")
 	}
-	if plain, err := tok.EncodeText("ab c", tokenizer.Limit{}); err != nil || !slices.Equal(plain, tok.Encode("ab c", false)) {
+	if plain, err := tok.EncodeText("ab c", false, tokenizer.Limit{}); err != nil || !slices.Equal(plain, tok.Encode("ab c", false)) {
 		t.Errorf("%v, %v", plain, err)
 	}
 }
@@ -149,10 +149,49 @@ func TestEncodeTextUnigram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := tok.EncodeText("a<PRE>a", tokenizer.Limit{}); err == nil || !strings.Contains(err.Error(), `"<PRE>"`) {
+	if ids, err := tok.EncodeText("a<PRE>a", false, tokenizer.Limit{}); err == nil || !strings.Contains(err.Error(), `"<PRE>"`) {
 		t.Errorf("%v, %v", ids, err)
 	}
-	if ids, err := tok.EncodeText("aa", tokenizer.Limit{}); err != nil || len(ids) != 2 {
+	if ids, err := tok.EncodeText("aa", false, tokenizer.Limit{}); err != nil || len(ids) != 2 {
 		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+// TestEncodeInner checks that no space is put in front of a text that follows another.
+func TestEncodeInner(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{
+		"prepend": `{"version":"1.0","added_tokens":[],"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]},
+"model":{"type":"BPE","unk_token":"<unk>","vocab":{"<unk>":0,"▁":1,"a":2,"b":3,"ab":4,"▁a":5,"☺":6},"merges":["a b","▁ a"]}}`,
+		"metaspace": `{"version":"1.0","added_tokens":[],"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":false},
+"model":{"type":"BPE","unk_token":"<unk>","vocab":{"<unk>":0,"▁":1,"a":2,"b":3,"ab":4,"▁a":5},"merges":["a b","▁ a"]}}`,
+		"bytes": `{"version":"1.0","added_tokens":[],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+"model":{"type":"BPE","vocab":{"▁":1,"a":2,"b":3,"ab":4,"Ġ":0},"merges":["a b"]}}`,
+	} {
+		tok, err := Load(Files{"tokenizer.json": []byte(file)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		join := func(inner bool) string {
+			ids, err := tok.EncodeText("ab a", inner, tokenizer.Limit{Tokens: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, id := range ids {
+				names = append(names, tok.Token(id))
+			}
+			return strings.Join(names, " ")
+		}
+		want := [2]string{"▁ ab ▁a", "ab ▁a"}
+		if name == "bytes" {
+			want = [2]string{"ab Ġ a", "ab Ġ a"}
+		}
+		if got := [2]string{join(false), join(true)}; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if _, err := tok.EncodeText("a a a a a", true, tokenizer.Limit{Tokens: 4}); err == nil {
+			t.Errorf("%s: the limit does not hold", name)
+		}
 	}
 }

@@ -32,14 +32,15 @@ func (s *Server) infillPrompt(r *http.Request, param, suffix string) (*infillPro
 		p.front = []int32{bos}
 	}
 	var err error
-	p.suffix, err = s.userText(r, param, suffix)
+	p.suffix, err = s.userText(r, param, suffix, true)
 	return p, err
 }
 
-// userText returns the tokens of a text in which users cannot forge special tokens.
-func (s *Server) userText(r *http.Request, param, text string) (ids []int32, err error) {
+// userText returns the tokens of a text in which users cannot forge special tokens. inner:
+// it follows another text.
+func (s *Server) userText(r *http.Request, param, text string, inner bool) (ids []int32, err error) {
 	err = s.tokenizing(r, param, len(text), func(within tokenizer.Limit) error {
-		ids, err = s.cfg.Tokenizer.EncodeText(text, within)
+		ids, err = s.cfg.Tokenizer.EncodeText(text, inner, within)
 		return err
 	})
 	return ids, err
@@ -53,7 +54,7 @@ func (p *infillPrompt) prompt(r *http.Request, param string, prefix promptInput)
 	ids := prefix.ids
 	err := p.s.checkIDs(param, ids)
 	if ids == nil {
-		ids, err = p.s.userText(r, param, prefix.text)
+		ids, err = p.s.userText(r, param, prefix.text, false)
 	}
 	if err != nil {
 		return nil, err
@@ -114,13 +115,13 @@ func (p *infillPrompt) insert(prompt, files []int32) []int32 {
 // file returns the tokens of a file. Models without a token for files get its name as text.
 func (p *infillPrompt) file(r *http.Request, param string, f infillFile) ([]int32, error) {
 	if p.format.File < 0 {
-		return p.s.userText(r, param, f.Name+"\n"+f.Text+"\n")
+		return p.s.userText(r, param, f.Name+"\n"+f.Text+"\n", false)
 	}
 	head, err := p.header(r, param, p.format.File, f.Name)
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.s.userText(r, param, f.Text)
+	text, err := p.s.userText(r, param, f.Text, true)
 	return append(head, text...), err
 }
 
@@ -129,6 +130,6 @@ func (p *infillPrompt) header(r *http.Request, param string, token int32, name s
 	if token < 0 {
 		return nil, nil
 	}
-	ids, err := p.s.userText(r, param, name+"\n")
+	ids, err := p.s.userText(r, param, name+"\n", true)
 	return append([]int32{token}, ids...), err
 }

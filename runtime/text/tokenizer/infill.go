@@ -1,6 +1,10 @@
 package tokenizer
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // An InfillFormat describes prompts whose middle the model writes (fill in the middle;
 // Bavarian et al. 2022), by the texts of their tokens. An empty text means none.
@@ -48,8 +52,9 @@ func (t *Tokenizer) Infill() *Infill {
 
 // EncodeText encodes untrusted text without special tokens around it. Special tokens in
 // it and the tokens of infill prompts stay plain text. It returns an error for a text
-// from which the tokenizer's model itself makes such a token.
-func (t *Tokenizer) EncodeText(text string, l Limit) ([]int32, error) {
+// from which the tokenizer's model itself makes such a token. inner: the text follows
+// another one, so that no space is put in front of it.
+func (t *Tokenizer) EncodeText(text string, inner bool, l Limit) ([]int32, error) {
 	if err := l.check(text); err != nil {
 		return nil, err
 	}
@@ -63,7 +68,7 @@ func (t *Tokenizer) EncodeText(text string, l Limit) ([]int32, error) {
 	added.plain = func(token *AddedToken) bool { return t.added.special[token.Content] || infill[token.ID] }
 	plain := *t
 	plain.added = &added
-	ids, err := plain.encode(validUTF8(text), l)
+	ids, err := plain.encodeAfter(inner, validUTF8(text), l)
 	if err != nil {
 		return nil, err
 	}
@@ -73,4 +78,27 @@ func (t *Tokenizer) EncodeText(text string, l Limit) ([]int32, error) {
 		}
 	}
 	return ids, nil
+}
+
+// encodeAfter encodes a text. If inner is set and the tokenizer puts a space in front of
+// texts, as SentencePiece does, the space is in front of a mark, whose tokens it removes.
+// The models' own code for infilling does the same.
+func (t *Tokenizer) encodeAfter(inner bool, text string, l Limit) ([]int32, error) {
+	const mark = "☺"
+	if inner {
+		head, err := t.encode(mark, Limit{})
+		if err != nil {
+			return nil, err
+		}
+		if len(head) > 0 && strings.HasPrefix(t.Token(head[0]), "▁") {
+			if l.Tokens > 0 {
+				l.Tokens += len(head)
+			}
+			ids, err := t.encode(mark+text, l)
+			if err != nil || len(ids) >= len(head) && slices.Equal(ids[:len(head)], head) {
+				return ids[min(len(head), len(ids)):], err
+			}
+		}
+	}
+	return t.encode(text, l)
 }
