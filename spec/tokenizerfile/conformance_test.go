@@ -2,6 +2,7 @@ package tokenizerfile
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -84,6 +85,15 @@ func checkCases(t *testing.T, tok *tokenizer.Tokenizer, cases []expectedCase) {
 		}
 		if got := tok.Encode(c.Text, false); !slices.Equal(got, c.IDsPlain) {
 			t.Errorf("Encode(%q, false) = %v, want %v", c.Text, got, c.IDsPlain)
+		}
+		for n := 1; n <= len(c.IDsPlain)+1; n++ {
+			want := c.IDsPlain[:min(n, len(c.IDsPlain))]
+			if got, err := tok.EncodeWithin(c.Text, false, tokenizer.Limit{Tokens: n, Cut: true}); err != nil || !slices.Equal(got, want) {
+				t.Errorf("EncodeWithin(%q) cut to %d = %v, %v, want %v", c.Text, n, got, err, want)
+			}
+			if _, err := tok.EncodeWithin(c.Text, false, tokenizer.Limit{Tokens: n}); errors.Is(err, tokenizer.ErrLong) != (n < len(c.IDsPlain)) {
+				t.Errorf("EncodeWithin(%q) within %d of %d tokens: %v", c.Text, n, len(c.IDsPlain), err)
+			}
 		}
 		if got := tok.Decode(c.IDs, false); got != c.Decoded {
 			t.Errorf("Decode(%v, false) = %q, want %q", c.IDs, got, c.Decoded)

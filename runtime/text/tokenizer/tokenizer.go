@@ -104,6 +104,10 @@ func (t *Tokenizer) encode(text string, l Limit) ([]int32, error) {
 		for _, seg := range t.added.split(nil, t.added.normal, normal, first) {
 			if seg.token >= 0 {
 				ids = append(ids, t.added.tokens[seg.token].ID)
+				n++
+				if err := l.passed(n, len(ids)); err != nil {
+					return ids, err
+				}
 				continue
 			}
 			pieces = t.pre.split(pieces[:0], piece{seg.text, seg.first})
