@@ -49,7 +49,7 @@ func (a *attack) size() string {
 // attacks are all of them.
 func attacks() []attack {
 	return slices.Concat(samplingAttacks(), choiceAttacks(), textAttacks(), grammarAttacks(), schemaAttacks(), shareAttacks(), cacheAttacks(),
-		jsonAttacks(), listAttacks(), templateAttacks(), connectionAttacks(), bodyAttacks(), readerAttacks(), httpAttacks())
+		storeAttacks(), jsonAttacks(), listAttacks(), templateAttacks(), connectionAttacks(), bodyAttacks(), readerAttacks(), httpAttacks())
 }
 
 // Ordinary loads of the usual sizes.

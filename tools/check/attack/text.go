@@ -73,6 +73,14 @@ func textAttacks() []attack {
 	}
 }
 
+// storeAttacks fill the memory of stored responses.
+func storeAttacks() []attack {
+	return []attack{{name: "responses-stored", sends: "responses with 200 KB of tools, which are stored", workers: 16, like: few, do: func(info) act {
+		tool := obj{"type": "function", "name": "f", "description": fill("ab", 200<<10), "parameters": obj{}}
+		return ask(fixed("/v1/responses", obj{"input": "a", "max_output_tokens": 1, "tools": []any{tool}, "tool_choice": "none"}))
+	}}}
+}
+
 // jsonAttacks are bodies that grow when they are parsed.
 func jsonAttacks() []attack {
 	bodies := func(name, what, path string, body func() []byte) attack {
@@ -90,6 +98,9 @@ func jsonAttacks() []attack {
 		bodies("texts", "one-letter prompts", completions, list(`{"max_tokens":1,"prompt":[`, `"a",`, "]}")),
 		bodies("messages", "{} as messages", conversations, list(`{"messages":[`, "{},", "]}")),
 		bodies("parts", "parts of a message", conversations, list(`{"messages":[{"role":"user","content":[`, `{"type":"text","text":"a"},`, "]}]}")),
+		bodies("items", "{} as items of a response", "/v1/responses", list(`{"input":[`, "{},", "]}")),
+		bodies("blocks", "{} as blocks of a message", "/v1/messages", list(`{"max_tokens":1,"messages":[{"role":"user","content":[`, "{},", "]}]}")),
+		bodies("ollama", "{} as Ollama's messages", "/api/chat", list(`{"messages":[`, "{},", "]}")),
 		bodies("tools", "{} as tools", conversations, list(`{"messages":[{"role":"user","content":"a"}],"tools":[`, "{},", "]}")),
 		bodies("logit-bias", "keys of logit_bias", completions, func() []byte {
 			var b bytes.Buffer
