@@ -2,12 +2,7 @@
 
 package server
 
-import (
-	"net/http"
-
-	"github.com/iflowc/iflowc/runtime/text/chat"
-	"github.com/iflowc/iflowc/runtime/text/tokenizer"
-)
+import "net/http"
 
 // applyTemplate answers llama.cpp's /apply-template: it returns the prompt that
 // /v1/chat/completions would give to the model.
@@ -16,20 +11,8 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkChat(&req); err != nil {
-		return err
-	}
-	choice, err := s.toolChoice(&req)
+	_, prompt, err := s.chatPrompt(r, &req)
 	if err != nil {
-		return err
-	}
-	var prompt *chat.Prompt
-	if err := s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
-		prompt, err = s.render(req.Messages, chat.RenderOptions{
-			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
-		})
-		return err
-	}); err != nil {
 		return err
 	}
 	if err := s.takeText(r, "messages", len(prompt.Text)); err != nil {
