@@ -239,20 +239,22 @@ func (b *builder) markTails() {
 }
 
 func (b *builder) isTail(s int32) bool {
-	seen := map[int32]bool{}
-	list := []int32{s}
+	list := append(make([]int32, 0, 8), s)
 	ends := false
 	for i := 0; i < len(list); i++ {
 		st := &b.states[list[i]]
-		if len(st.edges) > 0 || len(st.calls) > 0 || len(list) > 8 {
+		if len(st.edges) > 0 || len(st.calls) > 0 {
 			return false
 		}
 		ends = ends || st.final
 		for _, t := range st.eps {
-			if !seen[t] {
-				seen[t] = true
-				list = append(list, t)
+			if slices.Contains(list, t) {
+				continue
 			}
+			if len(list) == cap(list) {
+				return false
+			}
+			list = append(list, t)
 		}
 	}
 	return ends

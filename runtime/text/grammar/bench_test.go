@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMask measures the mask of an uncached position, over a vocabulary of 50,000
-// generated words.
+// BenchmarkMask measures the masks along a text, with a new grammar, over a vocabulary of
+// 50,000 generated words.
 func BenchmarkMask(b *testing.B) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	v, err := NewVocabulary(50000, func(id int32) []byte {
@@ -22,7 +22,12 @@ func BenchmarkMask(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, c := range schemaCases[:1] {
+	for _, c := range []struct{ name, schema, text string }{
+		{"object", `{"type":"object"}`, `{"name": [{"a": "text", "b": [[1, "more"]]}]}`},
+		{"properties", schemaCases[0].schema, schemaCases[0].good[0]},
+		{"length", `{"type":"array","items":{"type":"string","maxLength":200}}`, `["some text", "and more"]`},
+		{"pattern", `{"type":"array","items":{"type":"string","pattern":"^[a-z][a-z0-9 ]{2,30}$"}}`, `["some text", "and more"]`},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				g, err := ParseSchema([]byte(c.schema))
@@ -33,9 +38,12 @@ func BenchmarkMask(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				for _, r := range []byte(c.good[0][:min(8, len(c.good[0]))]) {
+				for _, r := range []byte(c.text) {
 					if err := m.Accept(int32(r)); err != nil {
 						b.Fatal(err)
+					}
+					if m.Done() {
+						break
 					}
 					if _, err := m.Mask(); err != nil {
 						b.Fatal(err)

@@ -14,21 +14,28 @@ type Grammar struct {
 	root    int32
 	classes [256]uint8 // bytes that all edges treat alike share a class
 	samples []byte     // one byte of each class
+	alike   []alike    // the bytes of each class
 	size    int64      // approximate size of the network in bytes
 	memory  *memory
 
 	mu        sync.Mutex
 	positions map[string]*position
 	frames    map[frameKey]*frame
+	closed    map[config]*position // with last and lastTo: see after
+	last      []config
+	lastTo    *position
+	moved     []config // buffers of step and close
+	buffer    []config
 	lastFrame uint32
 	start     *position
 	visits    int // number of visited places in the network
+	enough    int // visits at which the search for a run ends
 }
 
 // Limits of the cache of positions and masks, in bytes. A grammar that exceeds its own
 // limit drops its cache; positions in use are computed again. If all grammars together
 // exceed their limit, each grammar with a noticeable part of the total drops its cache.
-// A mask of 49,152 tokens needs 6 KB, the positions visited to compute it 20 KB.
+// A mask of 151,643 tokens needs 19 KB, the positions visited to compute it up to 20 KB.
 const (
 	mostOfOne = 16 << 20
 	mostOfAll = 128 << 20
@@ -59,7 +66,8 @@ func newGrammar(b *builder, root int32) *Grammar {
 	runtime.AddCleanup(g, (*memory).clear, g.memory)
 	for i := range g.states {
 		s := &g.states[i]
-		g.size += 80 + 12*int64(cap(s.edges)) + 4*int64(cap(s.eps)) + 8*int64(cap(s.calls))
+		s.wide = unknownWide
+		g.size += 84 + 12*int64(cap(s.edges)) + 4*int64(cap(s.eps)) + 8*int64(cap(s.calls))
 	}
 	g.classify()
 	g.forget()
@@ -73,10 +81,13 @@ func (g *Grammar) Size() int64 { return g.size }
 func (g *Grammar) forget() {
 	for _, p := range g.positions {
 		p.next.Store(nil)
+		p.majority, p.run = nil, nil
 	}
 	g.start = nil
 	g.positions = map[string]*position{}
 	g.frames = map[frameKey]*frame{}
+	g.closed = map[config]*position{}
+	g.last = nil
 	g.memory.clear()
 }
 
@@ -92,7 +103,26 @@ func (g *Grammar) classify() {
 	for c := range 256 {
 		if c == 0 || begins[c] {
 			g.samples = append(g.samples, byte(c))
+			g.alike = append(g.alike, alike{})
 		}
 		g.classes[c] = uint8(len(g.samples) - 1)
+		g.alike[g.classes[c]].add(byte(c))
+	}
+}
+
+// alike are the bytes of a class.
+type alike struct {
+	runes  runeSet // ASCII characters
+	size   int     // of runes
+	beyond bool    // bytes of other characters
+}
+
+func (a *alike) add(c byte) {
+	switch {
+	case c >= 0x80:
+		a.beyond = true
+	case member(c) != broken:
+		a.runes.add(c)
+		a.size++
 	}
 }

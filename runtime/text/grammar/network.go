@@ -24,8 +24,9 @@ type state struct {
 	eps   []int32
 	edges []edge
 	calls []call
-	final bool // end of its rule
-	tail  bool // reaches only the end of the rule, without a byte: calls need not return here
+	final bool  // end of its rule
+	tail  bool  // reaches only the end of the rule, without a byte: calls need not return here
+	wide  int32 // see Grammar.wide
 }
 
 type edge struct {

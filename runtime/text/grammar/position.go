@@ -25,13 +25,15 @@ type config struct {
 	frame *frame
 }
 
-// A position is the set of all configs that the bytes so far lead to. Its transitions
-// and its mask are computed on demand.
+// A position is the set of all configs that the bytes so far lead to. All but its configs
+// is computed on demand.
 type position struct {
-	configs []config // those with edges
-	accept  bool     // the text may end here
-	next    atomic.Pointer[transitions]
-	mask    atomic.Pointer[[]uint64]
+	configs  []config // those with edges
+	accept   bool     // the text may end here
+	next     atomic.Pointer[transitions]
+	mask     atomic.Pointer[[]uint64]
+	majority *majority // nil: not computed
+	run      *run      // nil: not computed
 }
 
 // transitions are the positions after one byte of each class; nil: not computed. They
@@ -71,7 +73,7 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	}
 	g.visits += len(p.configs)
 	sample := g.samples[class]
-	var after []config
+	after := g.moved[:0]
 	for _, at := range p.configs {
 		for _, e := range g.states[at.state].edges {
 			if e.lo <= sample && sample <= e.hi {
@@ -79,7 +81,8 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 			}
 		}
 	}
-	q, err := g.close(after)
+	g.moved = after
+	q, err := g.after(after)
 	if err != nil {
 		return nil, err
 	}
@@ -100,60 +103,110 @@ func (g *Grammar) follow(p *position, c byte) (*position, error) {
 	return g.step(p, c)
 }
 
+// after returns the position of the configs and of those that follow without a byte. It
+// caches lists of one config, which are frequent, and the last other list: neighboring
+// classes often lead to the same configs.
+func (g *Grammar) after(list []config) (*position, error) {
+	switch {
+	case len(list) == 0:
+		return dead, nil
+	case len(list) == 1:
+		if p := g.closed[list[0]]; p != nil {
+			return p, nil
+		}
+	case slices.Equal(list, g.last):
+		return g.lastTo, nil
+	}
+	p, err := g.close(list)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 1 {
+		g.closed[list[0]] = p
+		g.memory.add(closedBytes)
+	} else {
+		g.last, g.lastTo = append(g.last[:0], list...), p
+	}
+	return p, nil
+}
+
 // close follows all transitions that consume no byte (eps, calls and returns) and
 // returns the position of the resulting configs.
-func (g *Grammar) close(list []config) (*position, error) {
-	seen := make(map[config]bool, len(list))
-	add := func(c config) {
-		if !seen[c] {
-			seen[c] = true
-			list = append(list, c)
-		}
-	}
-	begin := list
-	list = nil
+func (g *Grammar) close(begin []config) (*position, error) {
+	list := configs{list: g.buffer[:0]}
 	for _, c := range begin {
-		add(c)
+		list.add(c)
 	}
 	p := &position{}
-	for i := 0; i < len(list); i++ {
+	for i := 0; i < len(list.list); i++ {
 		if i > maxConfigs {
 			return nil, fmt.Errorf("%w: the text so far has more than %d parses", ErrTooLarge, maxConfigs)
 		}
-		c := list[i]
+		c := list.list[i]
 		st := &g.states[c.state]
 		for _, t := range st.eps {
-			add(config{t, c.frame})
+			list.add(config{t, c.frame})
 		}
 		for _, call := range st.calls {
 			f := c.frame
 			if !g.states[call.ret].tail {
 				f = g.frame(call.ret, c.frame)
 			}
-			add(config{g.rules[call.rule].start, f})
+			list.add(config{g.rules[call.rule].start, f})
 		}
 		switch {
 		case st.final && c.frame == nil:
 			p.accept = true
 		case st.final:
-			add(config{c.frame.ret, c.frame.up})
+			list.add(config{c.frame.ret, c.frame.up})
 		}
 		if len(st.edges) > 0 {
 			p.configs = append(p.configs, c)
 		}
 	}
-	g.visits += len(list)
+	g.visits += len(list.list)
+	g.buffer = list.list
 	if len(p.configs) == 0 && !p.accept {
 		return dead, nil
 	}
 	return g.intern(p), nil
 }
 
-// Approximate sizes of a position and a frame without their lists, including map
-// entries.
+// configs is a list of distinct configs.
+type configs struct {
+	list []config
+	seen map[config]bool // of long lists
+}
+
+func (l *configs) add(c config) {
+	const short = 24 // 8 and 64 made no difference
+	switch {
+	case len(l.list) < short:
+		if slices.Contains(l.list, c) {
+			return
+		}
+	case l.seen == nil:
+		l.seen = make(map[config]bool, 4*short)
+		for _, c := range l.list {
+			l.seen[c] = true
+		}
+		fallthrough
+	default:
+		if l.seen[c] {
+			return
+		}
+		l.seen[c] = true
+	}
+	l.list = append(l.list, c)
+}
+
+// Approximate sizes of a position and a frame without their lists, of an entry of closed
+// and of a run, including map entries.
 const (
-	positionBytes = 160
+	positionBytes = 176
 	frameBytes    = 96
+	closedBytes   = 48
+	runBytes      = 112 // with the majority that it comes from
 )
 
 // frame returns the canonical frame of its kind, so frames can be compared as pointers.

@@ -2,8 +2,10 @@ package grammar
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // A Vocabulary is a trie of the tokens' bytes, in depth-first order, and the tokens
@@ -12,17 +14,27 @@ type Vocabulary struct {
 	size  int
 	text  [][]byte
 	eos   []int32
-	nodes []node
-	same  []int32 // the next token with equal bytes, -1 at the end of the chain
+	order []int32 // the tokens of the trie, sorted by their bytes
+	nodes []node  // the last one ends the list and is in no subtree
+
+	// The tokens of the trie by their number of characters, fewest first.
+	spelled []spelled
+
+	mu   sync.Mutex
+	sets map[runeSet]*tokenSet // a cache; see tokensOf
+	uses int                   // of sets
 }
 
-// A node of the trie: its byte, the first token that ends here (-1: none), its depth
-// from 1, and the index of the first node after its subtree.
+// A node of the trie. The tokens that end at node i are those of order from its first
+// to that of node i+1; those of its subtree end at the first of node skip.
 type node struct {
-	token int32
-	skip  int32
-	depth int32
-	b     byte
+	below   runeSet // the characters of the texts below, if chars > 0
+	first   int32   // index in order
+	skip    int32   // index of the first node after the subtree
+	depth   uint16  // from 1
+	b       byte
+	longest uint8 // most characters of these texts; 255: or more
+	chars   uint8 // characters up to here, the last one perhaps incomplete; 0: too many, or not UTF-8
 }
 
 // maxToken limits the depth of the trie.
@@ -31,25 +43,28 @@ const maxToken = 4096
 // NewVocabulary builds the trie of size tokens. text returns the bytes that a token
 // adds to a text. A token without bytes is never allowed, unless eos contains it.
 func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabulary, error) {
-	v := &Vocabulary{size: size, eos: slices.Clone(eos), text: make([][]byte, size), same: make([]int32, size)}
-	var order []int32
+	v := &Vocabulary{size: size, eos: slices.Clone(eos), text: make([][]byte, size), sets: map[runeSet]*tokenSet{}}
 	for id := range int32(size) {
 		t := text(id)
 		if len(t) > maxToken {
 			return nil, fmt.Errorf("token %d has %d bytes, at most %d are allowed", id, len(t), maxToken)
 		}
-		v.text[id], v.same[id] = t, -1
+		v.text[id] = t
 		if len(t) > 0 && !slices.Contains(eos, id) {
-			order = append(order, id)
+			v.order = append(v.order, id)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return bytes.Compare(v.text[a], v.text[b]) })
-	v.build(order)
+	slices.SortFunc(v.order, func(a, b int32) int {
+		return cmp.Or(bytes.Compare(v.text[a], v.text[b]), cmp.Compare(a, b))
+	})
+	v.build()
+	v.describe()
+	v.spell()
 	return v, nil
 }
 
-// build creates the nodes from tokens sorted by their bytes.
-func (v *Vocabulary) build(order []int32) {
+// build creates the nodes from the sorted tokens.
+func (v *Vocabulary) build() {
 	var path []int32 // the path to the last token's node
 	closeTo := func(depth int) {
 		for len(path) > depth {
@@ -57,12 +72,11 @@ func (v *Vocabulary) build(order []int32) {
 			path = path[:len(path)-1]
 		}
 	}
+	v.nodes = make([]node, 0, 5*len(v.order)/2) // tokenizers have two nodes a token
 	var last []byte
-	for _, id := range order {
+	for i, id := range v.order {
 		t := v.text[id]
 		if bytes.Equal(t, last) {
-			end := &v.nodes[path[len(path)-1]]
-			v.same[id], end.token = end.token, id
 			continue
 		}
 		common := 0
@@ -72,78 +86,20 @@ func (v *Vocabulary) build(order []int32) {
 		closeTo(common)
 		for d := common; d < len(t); d++ {
 			path = append(path, int32(len(v.nodes)))
-			v.nodes = append(v.nodes, node{token: -1, depth: int32(d + 1), b: t[d]})
+			v.nodes = append(v.nodes, node{first: int32(i), depth: uint16(d + 1), b: t[d]})
 		}
-		v.nodes[path[len(path)-1]].token = id
 		last = t
 	}
 	closeTo(0)
+	v.nodes = append(v.nodes, node{first: int32(len(v.order)), skip: int32(len(v.nodes) + 1)})
 }
 
 // Words returns the length of a mask in 64-bit words, with one bit per token.
 func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
 
-// Limits of the search for a mask. With 50,000 tokens, the mask inside a JSON string
-// takes 0.16 million visits (2 ms); that of (.|\n)*[a-m ](.|\n){300} after eleven
-// letters takes 0.31 million, mostly of states, which cost more (30 ms). A search that
-// reaches the limit has taken about 0.4 s.
-const (
-	mostVisits = 4 << 20 // visited states of the network and nodes of the vocabulary
-	tickVisits = 4 << 10 // visits between calls of tick
-)
-
-// ErrCostly reports a position at which the search for the mask exceeds its limit.
-var ErrCostly = fmt.Errorf("%w: finding the next tokens takes more than %d steps; use fewer alternatives and shorter repetitions", ErrTooLarge, mostVisits)
-
-// mask returns the tokens that are allowed at p. It releases the grammar's lock during
-// calls of tick.
-func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64, error) {
-	if known := p.mask.Load(); known != nil {
-		return *known, nil
+// set sets the bits of the tokens order[from:to].
+func (v *Vocabulary) set(mask []uint64, from, to int32) {
+	for _, id := range v.order[from:to] {
+		mask[id/64] |= 1 << (id % 64)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	mask := make([]uint64, v.Words())
-	at := []*position{p}
-	visits, since := 0, 0
-	for i, before := 0, g.visits; i < len(v.nodes); {
-		if since += 1 + g.visits - before; since > tickVisits {
-			if visits += since; visits > mostVisits {
-				return nil, ErrCostly
-			}
-			since = 0
-			g.mu.Unlock()
-			err := tick()
-			g.mu.Lock()
-			if err != nil {
-				return nil, err
-			}
-		}
-		before = g.visits
-		n := &v.nodes[i]
-		q, err := g.step(at[n.depth-1], n.b)
-		if err != nil {
-			return nil, err
-		}
-		if q == dead {
-			i = int(n.skip)
-			continue
-		}
-		at = append(at[:n.depth], q)
-		for id := n.token; id >= 0; id = v.same[id] {
-			mask[id/64] |= 1 << (id % 64)
-		}
-		i++
-	}
-	if p.accept {
-		for _, id := range v.eos {
-			if id >= 0 && int(id) < v.size {
-				mask[id/64] |= 1 << (id % 64)
-			}
-		}
-	}
-	if p.mask.CompareAndSwap(nil, &mask) {
-		g.memory.add(8 * len(mask))
-	}
-	return mask, nil
 }
