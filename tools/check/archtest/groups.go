@@ -55,7 +55,7 @@ var Groups = []Group{
 	{"cmd/hub", "", nil},
 	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary", "runtime/cli",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
-	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes", "codegen"}},
+	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes", "codegen"}},
 }
 
 // GroupOf returns the index in Groups of a package's folder, or -1.
