@@ -46,6 +46,7 @@ var elsewhere = []struct{ command, by string }{
 	{"tools/check/gpubundle/run", "stage cuda"},
 	{"BIN weights", "runtime/cli TestRandomWeights"},
 	{"tools/check/clients/run", "stage clients"},
+	{"tools/check/masks/run", "stage masks"},
 	{"tools/check/schemas/run", "stage schemas"},
 }
 

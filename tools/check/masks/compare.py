@@ -9,6 +9,7 @@ several runs, because other programs interrupt some of them. Grammars that take 
 
 import argparse
 import base64
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -83,7 +84,7 @@ class Iflowc:
 
 
 class LLGuidance:
-    name = f"llguidance {llguidance.__version__}" if hasattr(llguidance, "__version__") else "llguidance"
+    name = "llguidance " + importlib.metadata.version("llguidance")
     bos_token_id = None
 
     def __init__(self, words, eos):
@@ -100,7 +101,7 @@ class LLGuidance:
         began = now()
         options = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
         grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(case["source"]), defaults=options)
-        matcher = llguidance.LLMatcher(self.tokenizer, grammar)
+        matcher = llguidance.LLMatcher(self.tokenizer, grammar, log_level=0)
         compiled = now() - began
         if matcher.get_error():
             raise Refused(matcher.get_error())
@@ -111,7 +112,7 @@ class LLGuidance:
 
 
 class XGrammar:
-    name = f"xgrammar {xgrammar.__version__}" if hasattr(xgrammar, "__version__") else "xgrammar"
+    name = "xgrammar " + importlib.metadata.version("xgrammar")
 
     def __init__(self, words, eos):
         began = now()
