@@ -113,35 +113,35 @@ func advance(at uint8, c byte) uint8 {
 // describe computes what the nodes say about their paths and the texts below.
 func (v *Vocabulary) describe() {
 	ends := make([]uint8, len(v.nodes)) // of the nodes' paths
-	type place struct {
-		end   uint8
-		chars int
-	}
-	path := []place{{}}
-	for i := range v.nodes[:len(v.nodes)-1] {
+	for i := range v.nodes {
 		n := &v.nodes[i]
-		at := path[n.depth-1]
-		if at.end == whole {
-			at.chars++
-		}
-		at.end = advance(at.end, n.b)
-		path = append(path[:n.depth], at)
-		ends[i] = at.end
-		if at.end != invalid && at.chars < 256 {
-			n.chars = uint8(at.chars)
+		from, to := n.children()
+		for j := from; j < to; j++ {
+			chars := int(n.chars)
+			if ends[i] == whole {
+				chars++
+			}
+			ends[j] = advance(ends[i], v.nodes[j].b)
+			if chars > 255 {
+				ends[j] = invalid
+			}
+			if ends[j] != invalid {
+				v.nodes[j].chars = uint8(chars)
+			}
 		}
 	}
-	for i := len(v.nodes) - 2; i >= 0; i-- {
+	for i := len(v.nodes) - 1; i >= 0; i-- {
 		if ends[i] != invalid {
-			v.lookBelow(int32(i), ends)
+			v.lookBelow(&v.nodes[i], ends, ends[i] == whole)
 		}
 	}
 }
 
-// lookBelow sets what node i says about the texts below, from what its children say.
-func (v *Vocabulary) lookBelow(i int32, ends []uint8) {
-	n := &v.nodes[i]
-	for j := i + 1; j < n.skip; j = v.nodes[j].skip {
+// lookBelow sets what a node says about the texts below, from what its children say.
+// whole reports whether its path ends after a character.
+func (v *Vocabulary) lookBelow(n *node, ends []uint8, whole bool) {
+	from, to := n.children()
+	for j := from; j < to; j++ {
 		c := &v.nodes[j]
 		if ends[j] == invalid {
 			n.below.add(broken)
@@ -149,7 +149,7 @@ func (v *Vocabulary) lookBelow(i int32, ends []uint8) {
 		}
 		n.below = n.below.union(c.below)
 		longest := int(c.longest)
-		if ends[i] == whole {
+		if whole {
 			n.below.add(member(c.b))
 			longest++
 		}

@@ -24,9 +24,15 @@ type search struct {
 
 	visits, since int
 
-	// By depth: the position, and whether the bytes up to it are in the run.
-	at   []*position
-	pure []bool
+	stack []level
+}
+
+// A level of the walk: the siblings to visit, the position before them, and whether the
+// run has the bytes up to there.
+type level struct {
+	next, end int32
+	at        *position
+	pure      bool
 }
 
 // mask returns the tokens that are allowed at p. It releases the grammar's lock during
@@ -37,15 +43,14 @@ func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64,
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := search{g: g, v: v, mask: make([]uint64, v.Words()), tick: tick, at: []*position{p}}
+	s := search{g: g, v: v, mask: make([]uint64, v.Words()), tick: tick}
 	before := g.visits
 	s.run = g.run(p)
 	s.since = g.visits - before
-	s.pure = []bool{s.run.length > 0}
 	if s.run.length > 0 {
 		s.start()
 	}
-	if err := s.walk(); err != nil {
+	if err := s.walk(p); err != nil {
 		return nil, err
 	}
 	if p.accept {
@@ -69,11 +74,17 @@ func (s *search) start() {
 		return
 	}
 	nodes := s.v.nodes
-	for i := int32(0); i < int32(len(nodes)-1); i = nodes[i].skip {
-		if !s.run.spells(&nodes[i]) {
-			for _, id := range s.v.order[nodes[i].first:nodes[nodes[i].skip].first] {
-				s.mask[id/64] &^= 1 << (id % 64)
-			}
+	from, to := nodes[0].children()
+	for i := from; i < to; i++ {
+		if s.run.spells(&nodes[i]) {
+			continue
+		}
+		last := int32(len(s.v.order))
+		if i+1 < to {
+			last = nodes[i+1].first
+		}
+		for _, id := range s.v.order[nodes[i].first:last] {
+			s.mask[id/64] &^= 1 << (id % 64)
 		}
 	}
 }
@@ -91,18 +102,23 @@ func (s *search) pause() error {
 }
 
 // walk sets the tokens that the run does not decide.
-func (s *search) walk() error {
-	nodes := s.v.nodes
-	for i := int32(0); i < int32(len(nodes)-1); {
-		n := &nodes[i]
-		pure := s.pure[n.depth-1] && s.run.spells(n)
+func (s *search) walk(p *position) error {
+	s.push(&s.v.nodes[0], p, s.run.length > 0)
+	for len(s.stack) > 0 {
+		l := &s.stack[len(s.stack)-1]
+		if l.next == l.end {
+			s.stack = s.stack[:len(s.stack)-1]
+			continue
+		}
+		n := &s.v.nodes[l.next]
+		l.next++
+		pure := l.pure && s.run.spells(n)
 		if pure && s.run.decides(n) {
-			i = n.skip
 			s.since++
 			continue
 		}
 		before := s.g.visits
-		q, err := s.g.step(s.at[n.depth-1], n.b)
+		q, err := s.g.step(l.at, n.b)
 		if err != nil {
 			return err
 		}
@@ -112,13 +128,19 @@ func (s *search) walk() error {
 			}
 		}
 		if q == dead {
-			i = n.skip
 			continue
 		}
-		s.at = append(s.at[:n.depth], q)
-		s.pure = append(s.pure[:n.depth], pure)
-		s.v.set(s.mask, n.first, nodes[i+1].first)
-		i++
+		for _, id := range s.v.order[n.first:n.last] {
+			s.mask[id/64] |= 1 << (id % 64)
+		}
+		s.push(n, q, pure)
 	}
 	return nil
+}
+
+func (s *search) push(n *node, at *position, pure bool) {
+	if n.kids != 0 {
+		from, to := n.children()
+		s.stack = append(s.stack, level{from, to, at, pure})
+	}
 }

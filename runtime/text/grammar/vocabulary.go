@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// A Vocabulary is a trie of the tokens' bytes, in depth-first order, and the tokens
-// that end a text.
+// A Vocabulary is a trie of the tokens' bytes and the tokens that end a text.
 type Vocabulary struct {
 	size  int
 	text  [][]byte
 	eos   []int32
 	order []int32 // the tokens of the trie, sorted by their bytes
-	nodes []node  // the last one ends the list and is in no subtree
+	nodes []node  // the root, its children, their children and so on
 
 	// The tokens of the trie by their number of characters, fewest first.
 	spelled []spelled
@@ -25,16 +24,24 @@ type Vocabulary struct {
 	uses int                   // of sets
 }
 
-// A node of the trie. The tokens that end at node i are those of order from its first
-// to that of node i+1; those of its subtree end at the first of node skip.
+// A node of the trie. The children of a node are neighbors, because a walk visits most of
+// them.
 type node struct {
-	below   runeSet // the characters of the texts below, if chars > 0
-	first   int32   // index in order
-	skip    int32   // index of the first node after the subtree
-	depth   uint16  // from 1
-	b       byte
-	longest uint8 // most characters of these texts; 255: or more
-	chars   uint8 // characters up to here, the last one perhaps incomplete; 0: too many, or not UTF-8
+	below       runeSet // the characters of the texts below, if chars > 0
+	first, last int32   // order[first:last] are the tokens that end here
+	kids        int32   // index of the first child; 0: there is none
+	others      uint8   // number of children after the first
+	b           byte
+	longest     uint8 // most characters of the texts below; 255: or more
+	chars       uint8 // characters up to here, the last one perhaps incomplete; 0: too many, or not UTF-8
+}
+
+// children returns the indices of a node's first child and of the node after its last.
+func (n *node) children() (from, to int32) {
+	if n.kids == 0 {
+		return 0, 0
+	}
+	return n.kids, n.kids + int32(n.others) + 1
 }
 
 // maxToken limits the depth of the trie.
@@ -65,41 +72,32 @@ func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabula
 
 // build creates the nodes from the sorted tokens.
 func (v *Vocabulary) build() {
-	var path []int32 // the path to the last token's node
-	closeTo := func(depth int) {
-		for len(path) > depth {
-			v.nodes[path[len(path)-1]].skip = int32(len(v.nodes))
-			path = path[:len(path)-1]
+	type span struct{ from, to, depth int32 } // of order: the tokens of a subtree
+	spans := []span{{0, int32(len(v.order)), 0}}
+	v.nodes = make([]node, 1, 5*len(v.order)/2+1) // tokenizers have two nodes a token
+	for i := 0; i < len(v.nodes); i++ {
+		s := spans[i]
+		at := s.from
+		for at < s.to && len(v.text[v.order[at]]) == int(s.depth) {
+			at++
 		}
-	}
-	v.nodes = make([]node, 0, 5*len(v.order)/2) // tokenizers have two nodes a token
-	var last []byte
-	for i, id := range v.order {
-		t := v.text[id]
-		if bytes.Equal(t, last) {
+		n := &v.nodes[i]
+		n.first, n.last = s.from, at
+		if at == s.to {
 			continue
 		}
-		common := 0
-		for common < min(len(t), len(last)) && t[common] == last[common] {
-			common++
+		n.kids = int32(len(v.nodes))
+		for at < s.to {
+			b, from := v.text[v.order[at]][s.depth], at
+			for at < s.to && v.text[v.order[at]][s.depth] == b {
+				at++
+			}
+			v.nodes = append(v.nodes, node{b: b})
+			spans = append(spans, span{from, at, s.depth + 1})
 		}
-		closeTo(common)
-		for d := common; d < len(t); d++ {
-			path = append(path, int32(len(v.nodes)))
-			v.nodes = append(v.nodes, node{first: int32(i), depth: uint16(d + 1), b: t[d]})
-		}
-		last = t
+		v.nodes[i].others = uint8(int32(len(v.nodes)) - v.nodes[i].kids - 1)
 	}
-	closeTo(0)
-	v.nodes = append(v.nodes, node{first: int32(len(v.order)), skip: int32(len(v.nodes) + 1)})
 }
 
 // Words returns the length of a mask in 64-bit words, with one bit per token.
 func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
-
-// set sets the bits of the tokens order[from:to].
-func (v *Vocabulary) set(mask []uint64, from, to int32) {
-	for _, id := range v.order[from:to] {
-		mask[id/64] |= 1 << (id % 64)
-	}
-}

@@ -200,11 +200,13 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("program")
     p.add_argument("vocabularies", nargs="+", help=".tiktoken files")
+    p.add_argument("--only", default="", help="a part of the names of the schemas to measure")
     p.add_argument("--seeds", type=int, default=12, help="texts of each schema")
     p.add_argument("--repeats", type=int, default=5, help="runs of a text, each with a new grammar; a time is the median")
     p.add_argument("--tokens", type=int, default=150, help="maximum length of a text")
     args = p.parse_args()
     cases = json.loads((pathlib.Path(__file__).parent / "cases.json").read_text())
+    cases = [c for c in cases if args.only in c["name"]]
     print(f"{platform.machine()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; times in ms")
     for path in args.vocabularies:
         compare(args.program, path, cases, args.seeds, args.repeats, args.tokens)
