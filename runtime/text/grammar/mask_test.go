@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 )
 
@@ -89,6 +90,42 @@ func TestCallMaskReference(t *testing.T) {
 		for range 6 {
 			compareWithReference(t, format.Open, g, v, rng, 40)
 		}
+	}
+}
+
+// TestMaskConcurrent compares masks with the reference while other matchers use the grammar,
+// and while its cache is dropped in the middle of a search.
+func TestMaskConcurrent(t *testing.T) {
+	t.Parallel()
+	v := mixedVocabulary(t, rand.New(rand.NewPCG(15, 16)), 6000)
+	g, err := ParseSchema([]byte(`{"type":"array","items":{"anyOf":[{"type":"object"},{"type":"string","maxLength":40},{"type":"string","pattern":"^[a-z ]*X"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drops atomic.Int32
+	t.Cleanup(func() {
+		if drops.Load() == 0 {
+			t.Error("no search was long enough to be interrupted")
+		}
+	})
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			m, err := NewMatcher(g, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.run = func(work func(func() error) error) error {
+				return work(func() error {
+					g.mu.Lock()
+					defer g.mu.Unlock()
+					drops.Add(1)
+					g.forget()
+					return nil
+				})
+			}
+			m.compareWithReference(t, "concurrent", rand.New(rand.NewPCG(17, uint64(i))), 20)
+		})
 	}
 }
 

@@ -122,13 +122,19 @@ func (r *reference) mask(v *Vocabulary, p *moment) []uint64 {
 	return mask
 }
 
-// compareWithReference compares the masks along random texts.
+// compareWithReference compares the masks along a random text.
 func compareWithReference(t *testing.T, name string, g *Grammar, v *Vocabulary, rng *rand.Rand, tokens int) {
 	t.Helper()
 	m, err := NewMatcher(g, v)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+	m.compareWithReference(t, name, rng, tokens)
+}
+
+func (m *Matcher) compareWithReference(t *testing.T, name string, rng *rand.Rand, tokens int) {
+	t.Helper()
+	g, v := m.g, m.v
 	r, at := newReference(g)
 	var text []byte
 	for range tokens {
