@@ -177,16 +177,6 @@ func (s *Server) storedAnswer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// storedInput answers GET /v1/responses/ID/input_items.
-func (s *Server) storedInput(w http.ResponseWriter, r *http.Request) error {
-	e := s.stored.get(callerOf(r).Name, r.PathValue("id"))
-	if e == nil {
-		return noResponse(r.PathValue("id"))
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": e.input, "has_more": false, "first_id": nil, "last_id": nil})
-	return nil
-}
-
 // dropResponse answers DELETE /v1/responses/ID.
 func (s *Server) dropResponse(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
