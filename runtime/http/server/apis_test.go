@@ -192,6 +192,40 @@ func TestOllama(t *testing.T) {
 	}
 }
 
+// TestOllamaModels checks the lists of models, and embeddings against those of OpenAI's
+// API.
+func TestOllamaModels(t *testing.T) {
+	t.Parallel()
+	s := apis(t)
+	for _, path := range []string{"/api/tags", "/api/ps"} {
+		var list struct{ Models []struct{ Name string } }
+		resp, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = json.NewDecoder(resp.Body).Decode(&list)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 || len(list.Models) != 1 || list.Models[0].Name != "fake" {
+			t.Errorf("%s: status %d, %v, %+v", path, resp.StatusCode, err, list)
+		}
+	}
+	var want struct{ Data []struct{ Embedding []float32 } }
+	var got struct {
+		Embeddings [][]float32
+		Count      int `json:"prompt_eval_count"`
+	}
+	s.post(t, "/v1/embeddings", `{"input":["ab","c"],"dimensions":3}`, &want)
+	status, _ := s.post(t, "/api/embed", `{"input":["ab","c"],"dimensions":3,"keep_alive":"5m"}`, &got)
+	if status != 200 || len(got.Embeddings) != 2 || got.Count == 0 {
+		t.Fatalf("status %d, %+v", status, got)
+	}
+	for i := range got.Embeddings {
+		if !slices.Equal(got.Embeddings[i], want.Data[i].Embedding) || len(got.Embeddings[i]) != 3 {
+			t.Errorf("text %d: %v, expected %v", i, got.Embeddings[i], want.Data[i].Embedding)
+		}
+	}
+}
+
 // TestErrorFormats checks that each API gets errors in its own format.
 func TestErrorFormats(t *testing.T) {
 	t.Parallel()

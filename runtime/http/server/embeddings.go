@@ -51,42 +51,12 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkModel(req.Model); err != nil {
-		return err
-	}
-	switch {
-	case s.cfg.Embedder == nil:
-		return invalid("model", "%s does not support embeddings", s.cfg.Model)
-	case len(req.Input) == 0 || len(req.Input) > maxInputs:
-		return invalid("input", "input: expected between 1 and %d texts", maxInputs)
-	case req.Dimensions != nil && *req.Dimensions < 1:
-		return invalid("dimensions", "dimensions: expected 1 or more")
-	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
-		return invalid("encoding_format", "encoding_format: expected float or base64")
-	}
-	tokens, total, err := s.embeddingTokens(r, req.Prompt, req.Input)
+	vectors, total, err := s.vectors(r, &req)
 	if err != nil {
-		return err
-	}
-	job, err := s.job(r, req.shared)
-	if err != nil {
-		return err
-	}
-	vectors, err := s.embedAll(r.Context(), job, tokens)
-	if err != nil {
-		return err
-	}
-	charge(r, total)
-	if err := s.take(r, "input", int64(len(vectors)*len(vectors[0])*bytesOfNumber)); err != nil {
 		return err
 	}
 	data := make([]embeddingObject, len(vectors))
 	for i, v := range vectors {
-		if req.Dimensions != nil {
-			if v, err = shorten(v, *req.Dimensions); err != nil {
-				return err
-			}
-		}
 		data[i] = embeddingObject{"embedding", i, v}
 		if req.Encoding == "base64" {
 			data[i].Embedding = base64.StdEncoding.EncodeToString(littleEndian(v))
@@ -96,6 +66,47 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 		"object": "list", "data": data, "model": s.cfg.Model, "usage": map[string]int{"prompt_tokens": total, "total_tokens": total},
 	})
 	return nil
+}
+
+// vectors returns the vectors of a request's texts, and the number of tokens.
+func (s *Server) vectors(r *http.Request, req *embeddingRequest) (vectors [][]float32, total int, err error) {
+	if err := s.checkModel(req.Model); err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case s.cfg.Embedder == nil:
+		return nil, 0, invalid("model", "%s does not support embeddings", s.cfg.Model)
+	case len(req.Input) == 0 || len(req.Input) > maxInputs:
+		return nil, 0, invalid("input", "input: expected between 1 and %d texts", maxInputs)
+	case req.Dimensions != nil && *req.Dimensions < 1:
+		return nil, 0, invalid("dimensions", "dimensions: expected 1 or more")
+	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
+		return nil, 0, invalid("encoding_format", "encoding_format: expected float or base64")
+	}
+	tokens, total, err := s.embeddingTokens(r, req.Prompt, req.Input)
+	if err != nil {
+		return nil, 0, err
+	}
+	job, err := s.job(r, req.shared)
+	if err != nil {
+		return nil, 0, err
+	}
+	vectors, err = s.embedAll(r.Context(), job, tokens)
+	if err != nil {
+		return nil, 0, err
+	}
+	charge(r, total)
+	if err := s.take(r, "input", int64(len(vectors)*len(vectors[0])*bytesOfNumber)); err != nil {
+		return nil, 0, err
+	}
+	for i, v := range vectors {
+		if req.Dimensions != nil {
+			if vectors[i], err = shorten(v, *req.Dimensions); err != nil {
+				return nil, 0, err
+			}
+		}
+	}
+	return vectors, total, nil
 }
 
 // embeddingTokens returns the tokens of every input and their total number.

@@ -41,7 +41,7 @@ func RequestFields() map[string][]Field {
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
 		"responses": reflect.TypeFor[responsesRequest](), "messages": reflect.TypeFor[messagesRequest](),
-		"ollama chat": reflect.TypeFor[ollamaChatRequest](), "ollama generate": reflect.TypeFor[ollamaGenerateRequest](), "ollama show": reflect.TypeFor[ollamaShowRequest](),
+		"ollama chat": reflect.TypeFor[ollamaChatRequest](), "ollama generate": reflect.TypeFor[ollamaGenerateRequest](), "ollama show": reflect.TypeFor[ollamaShowRequest](), "ollama embed": reflect.TypeFor[ollamaEmbedRequest](),
 	} {
 		nested := maps.Clone(inner)
 		maps.Copy(nested, inners[endpoint])

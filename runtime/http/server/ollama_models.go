@@ -50,25 +50,53 @@ func shortCount(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// ollamaTags answers GET /api/tags.
-func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
+// An ollamaModel is the served model in a list of Ollama's API.
+type ollamaModel struct {
+	Name     string        `json:"name"`
+	Model    string        `json:"model"`
+	Modified time.Time     `json:"modified_at"`
+	Size     int64         `json:"size"`
+	Digest   string        `json:"digest"`
+	Details  ollamaDetails `json:"details"`
+}
+
+// ollamaLoaded is the served model in the list of loaded models. It never expires; as in
+// Ollama's API, the year 2318 says so.
+type ollamaLoaded struct {
+	ollamaModel
+	Expires time.Time `json:"expires_at"`
+	VRAM    int64     `json:"size_vram"`
+	Context int       `json:"context_length"`
+}
+
+// ollamaModels lists the served model under each of its names.
+func (s *Server) ollamaModels() (list []ollamaModel) {
 	m, size := s.cfg.Manifest, int64(0)
 	for i := range m.Weights {
 		size += m.Weights[i].Bytes
 	}
-	type model struct {
-		Name     string        `json:"name"`
-		Model    string        `json:"model"`
-		Modified time.Time     `json:"modified_at"`
-		Size     int64         `json:"size"`
-		Digest   string        `json:"digest"`
-		Details  ollamaDetails `json:"details"`
-	}
-	var list []model
 	for _, name := range s.names() {
-		list = append(list, model{name, name, s.started.UTC(), size, m.Hash, s.ollamaDetails()})
+		list = append(list, ollamaModel{name, name, s.started.UTC(), size, m.Hash, s.ollamaDetails()})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"models": list})
+	return list
+}
+
+// ollamaTags answers GET /api/tags.
+func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]any{"models": s.ollamaModels()})
+	return nil
+}
+
+// ollamaLoaded answers GET /api/ps.
+func (s *Server) ollamaLoaded(w http.ResponseWriter, _ *http.Request) error {
+	never := time.Date(2318, 1, 1, 0, 0, 0, 0, time.UTC)
+	writeJSON(w, http.StatusOK, map[string]any{"models": []ollamaLoaded{{s.ollamaModels()[0], never, 0, s.cfg.Context}}})
+	return nil
+}
+
+// ollamaVersion answers GET /api/version.
+func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]string{"version": s.cfg.Manifest.Compiler})
 	return nil
 }
 

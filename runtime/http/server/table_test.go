@@ -112,6 +112,7 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"ollama chat":     {"/api/chat", `"messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}`},
 	"ollama generate": {"/api/generate", `"prompt":"a","options":{"num_predict":1}`},
 	"ollama show":     {"/api/show", `"model":""`},
+	"ollama embed":    {"/api/embed", `"input":"a"`},
 }
 
 // list returns a JSON list of n equal values.
@@ -262,5 +263,5 @@ var overNewer = map[string]string{
 	"messages[].tool_calls[].id":        `"messages":[{"tool_calls":[{"id":7}]}]`, "messages[].tool_calls[].function": `"messages":[{"tool_calls":[{"function":7}]}]`, "messages[].tool_calls[].function.name": `"messages":[{"role":"assistant","tool_calls":[{"function":{"name":""}}]}]`,
 	"messages[].tool_calls[].function.arguments": `"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":7}}]}]`, "messages[].tool_name": `"messages":[{"role":"tool","tool_name":` + text(257) + `}]`,
 	"ollama generate prompt": `"prompt":7`, "ollama generate system": `"system":7`, "raw": `"raw":7`, "images": `"images":["AAAA"]`, "template": `"template":"a"`, "ollama generate context": `"context":[1]`,
-	"name": `"model":"","name":"other"`, "verbose": `"verbose":7`,
+	"name": `"model":"","name":"other"`, "verbose": `"verbose":7`, "truncate": `"truncate":7`,
 }

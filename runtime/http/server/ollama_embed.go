@@ -1,0 +1,33 @@
+//go:build unix
+
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// ollamaEmbedRequest is the body of /api/embed.
+type ollamaEmbedRequest struct {
+	Model      string  `json:"model"`      // name of the served model; may be left out
+	Input      prompts `json:"input"`      // a text, or an array of texts
+	Dimensions *int    `json:"dimensions"` // length of the vectors; default: the model's
+	Truncate   *bool   `json:"truncate"`   // accepted without effect: a text that is longer than the context is refused
+	Options    any     `json:"options"`    // accepted without effect
+	KeepAlive  any     `json:"keep_alive"` // accepted without effect: the model stays loaded
+}
+
+// ollamaEmbed answers POST /api/embed.
+func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) error {
+	begun := time.Now()
+	var req ollamaEmbedRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	vectors, total, err := s.vectors(r, &embeddingRequest{Model: req.Model, Input: req.Input, Dimensions: req.Dimensions})
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"model": s.cfg.Model, "embeddings": vectors, "total_duration": time.Since(begun), "load_duration": 0, "prompt_eval_count": total})
+	return nil
+}
