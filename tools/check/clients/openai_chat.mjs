@@ -1,15 +1,12 @@
-// The official openai client for JavaScript, unmodified, against a running service.
-//
-//   node suite.mjs BASE_URL [KEY]
-//
-// Prints one line a check and exits 1 if any failed.
+// The official openai client for JavaScript, unmodified, against chat completions, completions and embeddings.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
+import { Person, base, call, city, key, main, model, think, thought } from "./checks.mjs";
 
-const base = process.argv[2].replace(/\/$/, "");
-const client = new OpenAI({ baseURL: base + "/v1", apiKey: process.argv[3] ?? "none", maxRetries: 0 });
+const client = new OpenAI({ baseURL: base + "/v1", apiKey: key, maxRetries: 0 });
+const weather = { type: "function", function: { name: "get_weather", parameters: city } };
 const messages = [{ role: "user", content: "Say hello." }];
-const model = (await client.models.list()).data[0].id;
 const chat = (more) => client.chat.completions.create({ model, messages, max_tokens: 12, temperature: 0, ...more });
 
 const checks = {
@@ -57,16 +54,40 @@ const checks = {
     const answer = await chat({ logprobs: true, top_logprobs: 2 });
     assert.equal(answer.choices[0].logprobs.content.length, answer.usage.completion_tokens);
   },
-  async schema() {
-    const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"], additionalProperties: false };
-    const answer = await chat({ max_tokens: 40, response_format: { type: "json_schema", json_schema: { name: "a", schema, strict: true } } });
-    if (answer.choices[0].finish_reason === "stop") assert.equal(typeof JSON.parse(answer.choices[0].message.content).ok, "boolean");
+  async parse() {
+    const answer = await client.chat.completions.parse({ model, messages, max_tokens: 200, response_format: zodResponseFormat(Person, "person") });
+    Person.parse(answer.choices[0].message.parsed);
+  },
+  async reasoning() {
+    const { message } = (await chat({ max_tokens: 60, chat_template_kwargs: { enable_thinking: true }, guided_regex: think + "hello" })).choices[0];
+    assert.deepEqual([message.reasoning_content, message.content], [thought, "hello"]);
   },
   async tools() {
-    const parameters = { type: "object", properties: { n: { type: "integer", maximum: 9, minimum: 0 } }, required: ["n"], additionalProperties: false };
-    const answer = await chat({ max_tokens: 60, tools: [{ type: "function", function: { name: "add", parameters } }], tool_choice: "required" });
-    const call = answer.choices[0].message.tool_calls?.[0];
-    if (answer.choices[0].finish_reason === "tool_calls") assert.ok(Number.isInteger(JSON.parse(call.function.arguments).n));
+    const { message, finish_reason } = (await chat({ max_tokens: 100, tools: [weather], guided_regex: call })).choices[0];
+    assert.equal(finish_reason, "tool_calls");
+    assert.equal(message.tool_calls[0].function.name, "get_weather");
+    assert.deepEqual(JSON.parse(message.tool_calls[0].function.arguments), { city: "Paris" });
+    const after = [...messages, message, { role: "tool", tool_call_id: message.tool_calls[0].id, content: "sunny" }];
+    assert.equal((await chat({ messages: after, tools: [weather], guided_regex: "It is sunny" })).choices[0].message.content, "It is sunny");
+  },
+  async toolChoice() {
+    for (const tool_choice of ["required", { type: "function", function: { name: "get_weather" } }]) {
+      const answer = (await chat({ max_tokens: 200, tools: [weather], tool_choice })).choices[0];
+      assert.deepEqual(Object.keys(JSON.parse(answer.message.tool_calls[0].function.arguments)), ["city"]);
+    }
+  },
+  async toolsParse() {
+    const answer = await client.chat.completions.parse({ model, messages, max_tokens: 200, tools: [zodFunction({ name: "add", parameters: Person })], tool_choice: "required" });
+    Person.parse(answer.choices[0].message.tool_calls[0].function.parsed_arguments);
+  },
+  async runTools() {
+    const cities = [];
+    const run = client.chat.completions.runTools({
+      model, messages, max_tokens: 200, tool_choice: { type: "function", function: { name: "get_weather" } },
+      tools: [{ type: "function", function: { name: "get_weather", parameters: city, parse: JSON.parse, function: (args) => cities.push(args.city) && "sunny" } }],
+    });
+    await run.done();
+    assert.equal(cities.length, 1);
   },
   async embeddings() {
     try {
@@ -83,15 +104,4 @@ const checks = {
   },
 };
 
-let failed = 0;
-for (const [name, check] of Object.entries(checks)) {
-  try {
-    await check();
-    console.log("ok    " + name);
-  } catch (error) {
-    failed++;
-    console.log("FAIL  " + name + "\n" + (error.stack ?? error));
-  }
-}
-console.log(`openai for JavaScript: ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await main("openai", "chat and completions", checks);

@@ -1,46 +1,25 @@
-"""The official openai Python client, unmodified, against every endpoint of a running service.
+"""The official openai client for Python, unmodified, against chat completions, completions and embeddings. The checks
+look at shapes and at what must agree with itself, so that any decoder with a chat template will do. With --perplexity,
+the log-likelihoods of echo are compared with what the model's own subcommand perplexity printed for the text."""
 
-    python3 suite.py BASE_URL [--key KEY] [--perplexity JSON --text FILE]
-
-Prints one line a check and exits 1 if any failed. The checks look at shapes and at what must agree with itself, so that
-any decoder with a chat template will do. With --perplexity, the log-likelihoods of echo are compared with what the
-model's own subcommand perplexity printed for the text."""
-
-import argparse
+import asyncio
 import base64
 import concurrent.futures
 import json
 import struct
-import sys
-import traceback
-import urllib.request
 
 import openai
 
+from checks import CALL, CITY, PERSON, THINK, THOUGHT, Person, Suite, main, raised
+
 MESSAGES = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": "Say hello."}]
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0, "maximum": 150}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"], "additionalProperties": False},
-    },
-}
+WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "The weather of a city.", "parameters": CITY}}
 
 
-class Suite:
+class Chat(Suite):
     def __init__(self, options):
-        self.base = options.base_url.rstrip("/")
-        self.client = openai.OpenAI(base_url=self.base + "/v1", api_key=options.key, max_retries=0, timeout=300)
-        self.key = options.key
-        self.perplexity, self.text = options.perplexity, options.text
-        self.model = self.client.models.list().data[0].id
+        super().__init__(options)
+        self.client = openai.OpenAI(base_url=self.base + "/v1", api_key=self.key, max_retries=0, timeout=300)
 
     def chat(self, **more):
         args = {"model": self.model, "messages": MESSAGES, "max_tokens": 12, "temperature": 0}
@@ -49,20 +28,6 @@ class Suite:
     def complete(self, **more):
         args = {"model": self.model, "prompt": "Once upon a time", "max_tokens": 12, "temperature": 0}
         return self.client.completions.create(**{**args, **more})
-
-    def get(self, path):
-        request = urllib.request.Request(self.base + path, headers={"Authorization": "Bearer " + self.key})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read().decode()
-
-    def post(self, path, body):
-        request = urllib.request.Request(
-            self.base + path, json.dumps(body).encode(), {"Authorization": "Bearer " + self.key, "Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=300) as answer:
-            return json.load(answer)
-
-    # --- checks -----------------------------------------------------------------------------------------------
 
     def check_models(self):
         assert self.client.models.retrieve(self.model).id == self.model
@@ -190,14 +155,9 @@ class Suite:
         assert len(short.data[0].embedding) == 8 and floats.usage.prompt_tokens > 0
 
     def check_json_schema(self):
-        answer = self.chat(
-            max_tokens=120, temperature=1, seed=3, response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}}
-        )
-        if answer.choices[0].finish_reason == "stop":
-            person = json.loads(answer.choices[0].message.content)
-            assert set(person) == {"name", "age"} and 0 <= person["age"] <= 150
-        else:
-            assert answer.choices[0].message.content.startswith("{")
+        answer = self.chat(max_tokens=200, temperature=1, seed=3, response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON, "strict": True}})
+        Person.model_validate_json(answer.choices[0].message.content, strict=True)
+        assert answer.choices[0].finish_reason == "stop"
 
     def check_json_object(self):
         answer = self.chat(max_tokens=40, response_format={"type": "json_object"})
@@ -209,32 +169,47 @@ class Suite:
         answer = self.complete(max_tokens=20, extra_body={"grammar": 'root ::= "a" [0-9] [0-9]'})
         assert len(answer.choices[0].text) == 3 and answer.choices[0].text[0] == "a"
 
+    def check_parse(self):
+        answer = self.client.chat.completions.parse(model=self.model, messages=MESSAGES, max_tokens=200, response_format=Person)
+        assert isinstance(answer.choices[0].message.parsed, Person)
+
+    def check_reasoning(self):
+        for more in ({}, {"reasoning_effort": "high"}):
+            body = {"guided_regex": THINK + "hello", "chat_template_kwargs": {"enable_thinking": True}}
+            message = self.chat(max_tokens=60, extra_body=body, **more).choices[0].message
+            assert message.content == "hello" and message.reasoning_content == THOUGHT, message
+
     def check_tools(self):
-        answer = self.chat(tools=[WEATHER], max_tokens=60)
-        assert answer.choices[0].finish_reason in ("stop", "length", "tool_calls")
-        assert self.chat(tools=[WEATHER], tool_choice="none").choices[0].message.tool_calls is None
+        """A call that the model decides on, its result, and the answer to it."""
+        answer = self.chat(tools=[WEATHER], max_tokens=100, extra_body={"guided_regex": CALL}).choices[0]
+        assert answer.finish_reason == "tool_calls" and not answer.message.content, answer
+        call = answer.message.tool_calls[0]
+        assert call.type == "function" and call.id and call.function.name == "get_weather" and json.loads(call.function.arguments) == {"city": "Paris"}
+        after = MESSAGES + [answer.message, {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+        last = self.chat(messages=after, tools=[WEATHER], extra_body={"guided_regex": "It is sunny"}).choices[0]
+        assert last.message.content == "It is sunny" and last.finish_reason == "stop" and not last.message.tool_calls
+
+    def check_tool_choice(self):
         for choice in ("required", {"type": "function", "function": {"name": "get_weather"}}):
-            answer = self.chat(tools=[WEATHER], tool_choice=choice, max_tokens=120, temperature=1, seed=2).choices[0]
-            assert answer.finish_reason in ("tool_calls", "length"), answer
-            if answer.finish_reason == "tool_calls":
-                call = answer.message.tool_calls[0]
-                assert call.type == "function" and call.function.name == "get_weather" and call.id
-                assert set(json.loads(call.function.arguments)) == {"city"}
-        self.chat(messages=MESSAGES + [
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}]},
-            {"role": "tool", "tool_call_id": "1", "content": "sunny"},
-        ], tools=[WEATHER])
+            answer = self.chat(tools=[WEATHER], tool_choice=choice, max_tokens=200, temperature=1, seed=2).choices[0]
+            assert answer.finish_reason == "tool_calls" and set(json.loads(answer.message.tool_calls[0].function.arguments)) == {"city"}, answer
+        assert self.chat(tools=[WEATHER], tool_choice="none").choices[0].message.tool_calls is None
+        assert self.chat(tools=[WEATHER], parallel_tool_calls=False, tool_choice="required", max_tokens=200).choices[0].message.tool_calls
+
+    def check_tools_parse(self):
+        tool = openai.pydantic_function_tool(Person, name="add")
+        answer = self.client.chat.completions.parse(model=self.model, messages=MESSAGES, max_tokens=200, tools=[tool], tool_choice="required")
+        assert isinstance(answer.choices[0].message.tool_calls[0].function.parsed_arguments, Person)
 
     def check_tools_stream(self):
         name, arguments, finish = "", "", None
-        for chunk in self.chat(tools=[WEATHER], tool_choice="required", max_tokens=120, temperature=1, seed=2, stream=True):
+        for chunk in self.chat(tools=[WEATHER], max_tokens=120, stream=True, extra_body={"guided_regex": CALL}):
             for choice in chunk.choices:
                 finish = choice.finish_reason or finish
                 for call in choice.delta.tool_calls or []:
                     name += call.function.name or ""
                     arguments += call.function.arguments or ""
-        if finish == "tool_calls":
-            assert name == "get_weather" and set(json.loads(arguments)) == {"city"}
+        assert finish == "tool_calls" and name == "get_weather" and json.loads(arguments) == {"city": "Paris"}
 
     def check_errors(self):
         for more, kind, param in (
@@ -248,30 +223,18 @@ class Suite:
             ({"response_format": {"type": "haiku"}}, openai.BadRequestError, "response_format"),
             ({"messages": [{"role": "user", "content": "word " * 40000}]}, openai.BadRequestError, "messages"),
         ):
-            try:
-                self.chat(**more)
-            except kind as error:
-                assert error.param == param and error.body["message"] and error.type == "invalid_request_error", (more, error.body)
-                continue
-            raise AssertionError(f"{list(more)} was accepted")
-        try:
-            self.chat(messages=[{"role": "user", "content": "word " * 40000}])
-        except openai.BadRequestError as error:
-            assert error.code == "context_length_exceeded"
+            error = raised(kind, lambda: self.chat(**more))
+            assert error.param == param and error.body["message"] and error.type == "invalid_request_error", (more, error.body)
+        error = raised(openai.BadRequestError, lambda: self.chat(messages=[{"role": "user", "content": "word " * 40000}]))
+        assert error.code == "context_length_exceeded"
 
     def check_key(self):
         if self.key == "none":
             return "the service asks for none"
-        try:
-            openai.OpenAI(base_url=self.base + "/v1", api_key="wrong", max_retries=0).models.list()
-        except openai.AuthenticationError as error:
-            assert error.code == "invalid_api_key"
-            return None
-        raise AssertionError("a wrong key was accepted")
+        error = raised(openai.AuthenticationError, openai.OpenAI(base_url=self.base + "/v1", api_key="wrong", max_retries=0).models.list)
+        assert error.code == "invalid_api_key"
 
     def check_async(self):
-        import asyncio
-
         async def one(client):
             answer = await client.chat.completions.create(model=self.model, messages=MESSAGES, max_tokens=6, temperature=0)
             return answer.choices[0].message.content
@@ -310,24 +273,4 @@ class Suite:
         assert cached >= answer.usage.prompt_tokens - 130, (cached, answer.usage.prompt_tokens)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("base_url")
-    parser.add_argument("--key", default="none")
-    parser.add_argument("--perplexity")
-    parser.add_argument("--text")
-    suite = Suite(parser.parse_args())
-    failed = 0
-    for name in [n for n in dir(suite) if n.startswith("check_")]:
-        try:
-            note = getattr(suite, name)()
-            print(f"ok    {name[6:]}" + (f" ({note})" if note else ""))
-        except Exception:  # a check that breaks has failed, and the others go on
-            failed += 1
-            print(f"FAIL  {name[6:]}\n{traceback.format_exc()}")
-    print(f"openai {openai.__version__} for Python: {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+main(f"openai {openai.__version__} for Python, chat and completions", Chat)
