@@ -209,7 +209,9 @@ func TestOllamaModels(t *testing.T) {
 			t.Errorf("%s: status %d, %v, %+v", path, resp.StatusCode, err, list)
 		}
 	}
-	var want struct{ Data []struct{ Embedding []float32 } }
+	var want struct {
+		Data []struct{ Embedding []float32 }
+	}
 	var got struct {
 		Embeddings [][]float32
 		Count      int `json:"prompt_eval_count"`

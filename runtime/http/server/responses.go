@@ -85,11 +85,11 @@ func (q *responsesRequest) keys() map[string]string {
 // A responseRun is a started response.
 type responseRun struct {
 	*chatRun
-	req    *responsesRequest
-	items  []json.RawMessage // the input's items, with those before
-	input  []json.RawMessage // the input's items
-	custom map[string]bool   // names of custom tools
-	out    *responseObject
+	req   *responsesRequest
+	items []json.RawMessage // the input's items, with those before
+	input []json.RawMessage // the input's items
+	tools responseTools
+	out   *responseObject
 }
 
 // responses answers POST /v1/responses.
@@ -154,10 +154,11 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 	if req.Reasoning != nil {
 		c.Effort = req.Reasoning.Effort
 	}
-	if c.Tools, run.custom, err = responseTools(req.Tools); err != nil {
+	run.tools.named = map[string]namedTool{}
+	if err := run.tools.read("tools", &responseTool{}, req.Tools); err != nil {
 		return nil, err
 	}
-	if c.ToolChoice, c.Tools, err = responseToolChoice(req.ToolChoice, c.Tools); err != nil {
+	if c.ToolChoice, c.Tools, err = responseToolChoice(req.ToolChoice, run.tools.list); err != nil {
 		return nil, err
 	}
 	return c, req.format(c)

@@ -39,6 +39,7 @@ type inputItem struct {
 	Content   json.RawMessage `json:"content"`           // a text, or parts of type input_text, output_text, refusal or reasoning_text
 	CallID    string          `json:"call_id"`           // id that joins a call and its output
 	Name      string          `json:"name"`              // name of the function or custom tool
+	Namespace string          `json:"namespace"`         // namespace of the function or custom tool
 	Arguments string          `json:"arguments"`         // arguments of a function call, as JSON in a text
 	Input     string          `json:"input"`             // input of a custom tool's call
 	Output    json.RawMessage `json:"output"`            // result of a call: a text or parts of type input_text
@@ -123,13 +124,13 @@ func (t *inputItem) read(c *conversation) error {
 		if !json.Valid(arguments) {
 			return fmt.Errorf(".arguments: expected JSON")
 		}
-		c.call(t.CallID, t.Name, arguments)
+		c.call(t.CallID, functionName(t.Namespace, t.Name), arguments)
 	case "custom_tool_call":
 		arguments, err := marshal(customInput{t.Input})
 		if err != nil {
 			return err
 		}
-		c.call(t.CallID, t.Name, bytes.TrimSpace(arguments))
+		c.call(t.CallID, functionName(t.Namespace, t.Name), bytes.TrimSpace(arguments))
 	case "function_call_output", "custom_tool_call_output":
 		text, err := partsText(t.Output)
 		if err != nil {

@@ -72,6 +72,7 @@ type responseItem struct {
 	Summary   *[]responsePart `json:"summary,omitempty"`
 	Encrypted *string         `json:"encrypted_content,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Arguments *string         `json:"arguments,omitempty"`
 	Input     *string         `json:"input,omitempty"`
@@ -144,8 +145,9 @@ func (c *responseRun) item(b *block, status string) *responseItem {
 		}
 		item.Type, item.Role, item.Content = "message", "assistant", &parts
 	case callBlock:
-		item.Type, item.CallID, item.Name, item.Arguments = "function_call", b.id, b.name, &text
-		if c.custom[b.name] {
+		tool := c.tools.find(b.name)
+		item.Type, item.CallID, item.Namespace, item.Name, item.Arguments = "function_call", b.id, tool.namespace, tool.name, &text
+		if tool.custom {
 			input := customText(text)
 			item.Type, item.Arguments, item.Input = "custom_tool_call", nil, &input
 		}

@@ -91,7 +91,7 @@ func (s *responseStream) begin(b *block) error {
 
 // add sends more text of an item. The input of a custom tool is known at its end.
 func (s *responseStream) add(b *block, text string, events []scheduler.Event) error {
-	if b.kind == callBlock && s.custom[b.name] {
+	if b.kind == callBlock && s.tools.find(b.name).custom {
 		return nil
 	}
 	e := s.place(b, responseEvent{Type: s.textEvent(b, "delta"), Delta: &text})
@@ -111,14 +111,14 @@ func (s *responseStream) end(b *block) error {
 		if b.kind == textBlock {
 			done.Logprobs = s.logprobs(b.events)
 		}
-	case s.custom[b.name]:
+	case s.tools.find(b.name).custom:
 		input := customText(text)
 		if err := s.send(s.place(b, responseEvent{Type: s.textEvent(b, "delta"), Delta: &input})); err != nil {
 			return err
 		}
 		done.Input = &input
 	default:
-		done.Name, done.Arguments = b.name, &text
+		done.Name, done.Arguments = s.tools.find(b.name).name, &text
 	}
 	if err := s.send(done); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *responseStream) textEvent(b *block, what string) string {
 		return "response.reasoning_summary_text." + what
 	case b.kind == reasoningBlock:
 		return "response.reasoning_text." + what
-	case s.custom[b.name]:
+	case s.tools.find(b.name).custom:
 		return "response.custom_tool_call_input." + what
 	}
 	return "response.function_call_arguments." + what

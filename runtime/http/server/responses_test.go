@@ -148,6 +148,40 @@ func TestCustomTool(t *testing.T) {
 	}
 }
 
+// TestNamespace checks that a call of a function in a namespace has the namespace, and
+// that it can be sent back.
+func TestNamespace(t *testing.T) {
+	t.Parallel()
+	s := apis(t)
+	force := func(name string) string {
+		return `,"guided_regex":` + quoted(t, `<tool_call>\n\{"name": "`+name+`", "arguments": \{\}\}\n</tool_call>`)
+	}
+	for function, namespace := range map[string]any{"n__f": "n", "f": nil} {
+		tools := `"tools":[{"type":"function","name":"f"}]`
+		if namespace != nil {
+			tools = `"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"}]}]`
+		}
+		body := `{"input":"hi","max_output_tokens":200,` + tools + force(function)
+		var whole response
+		if status, _ := s.post(t, "/v1/responses", body+"}", &whole); status != 200 || len(whole.Output) != 1 {
+			t.Fatalf("%s: status %d, %+v", function, status, whole)
+		}
+		for _, item := range append(whole.Output, streamedResponse(t, s.stream(t, "/v1/responses", body+`,"stream":true}`))...) {
+			if item["type"] != "function_call" || item["name"] != "f" || item["namespace"] != namespace {
+				t.Errorf("%s: %v", function, item)
+			}
+		}
+		item, err := json.Marshal(whole.Output[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var count struct{ Error any }
+		if status, _ := s.post(t, "/v1/responses/input_tokens", `{"input":[{"role":"user","content":"hi"},`+string(item)+`],`+tools+`}`, &count); status != 200 {
+			t.Errorf("%s sent back: status %d, %v", function, status, count.Error)
+		}
+	}
+}
+
 // TestStoredResponses checks that a response continues a stored one as if the request
 // contained all items, and that stored responses can be read and deleted.
 func TestStoredResponses(t *testing.T) {

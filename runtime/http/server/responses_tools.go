@@ -4,18 +4,21 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // A responseTool is a tool of a response. A custom tool takes a text; it is a function
-// with one argument.
+// with one argument. A namespace contains functions and custom tools.
 type responseTool struct {
-	Type        string          `json:"type"`        // "function" or "custom"; hosted tools are refused
-	Name        string          `json:"name"`        // name of the function
-	Description string          `json:"description"` // what the function does
-	Parameters  json.RawMessage `json:"parameters"`  // JSON Schema of the arguments of a function
-	Strict      *bool           `json:"strict"`      // accepted without effect: required calls always match the schema
-	Format      *customFormat   `json:"format"`      // format of a custom tool's input
+	Type        string            `json:"type"`        // "function", "custom" or "namespace"; hosted tools are refused
+	Name        string            `json:"name"`        // name of the function, or of the namespace
+	Description string            `json:"description"` // what the function does; that of a namespace precedes those of its tools
+	Parameters  json.RawMessage   `json:"parameters"`  // JSON Schema of the arguments of a function
+	Strict      *bool             `json:"strict"`      // accepted without effect: required calls always match the schema
+	Format      *customFormat     `json:"format"`      // format of a custom tool's input
+	Tools       []json.RawMessage `json:"tools"`       // of a namespace: its functions and custom tools
 }
 
 // customFormat is the format of a custom tool's input.
@@ -30,33 +33,78 @@ type customInput struct {
 	Input string `json:"input"`
 }
 
-// responseTools translates tools and returns the names of custom tools.
-func responseTools(tools []json.RawMessage) (list []json.RawMessage, custom map[string]bool, err error) {
-	if len(tools) > maxTools {
-		return nil, nil, invalid("tools", "tools: expected at most %d", maxTools)
+// responseTools are the tools of a response.
+type responseTools struct {
+	list  []json.RawMessage    // in the form of chat completions
+	named map[string]namedTool // by the name of the function
+}
+
+// A namedTool is a tool as the response names it.
+type namedTool struct {
+	namespace, name string
+	custom          bool
+}
+
+// find returns the tool of a function.
+func (s *responseTools) find(function string) namedTool {
+	if t, ok := s.named[function]; ok {
+		return t
 	}
-	custom = map[string]bool{}
+	return namedTool{name: function}
+}
+
+// functionName returns the name of the function of a tool in a namespace.
+func functionName(namespace, name string) string {
+	if namespace == "" || name == "" {
+		return name
+	}
+	return namespace + "__" + name
+}
+
+// read adds tools, or those of a namespace.
+func (s *responseTools) read(at string, space *responseTool, tools []json.RawMessage) error {
 	for i, data := range tools {
+		at := fmt.Sprintf("%s[%d]", at, i)
 		var t responseTool
 		if err := json.Unmarshal(data, &t); err != nil {
-			return nil, nil, invalid("tools", "tools[%d]: %v", i, badJSON(err))
+			return invalid("tools", "%s: %v", at, badJSON(err))
 		}
-		switch t.Type {
-		case "function":
-		case "custom":
+		if len(s.list) == maxTools || i == maxTools {
+			return invalid("tools", "tools: expected at most %d", maxTools)
+		}
+		switch {
+		case t.Type == "function":
+		case t.Type == "custom":
+			var err error
 			if t.Parameters, err = t.customSchema(); err != nil {
-				return nil, nil, invalid("tools", "tools[%d].format: %v", i, err)
+				return invalid("tools", "%s.format: %v", at, err)
 			}
-			custom[t.Name] = true
+		case t.Type == "namespace" && space.Name == "" && t.Name != "":
+			if err := s.read(at+".tools", &t, t.Tools); err != nil {
+				return err
+			}
+			continue
 		default:
-			return nil, nil, invalid("tools", "tools[%d]: tools of type %.40q run on OpenAI's servers and are not supported; send tools of type function or custom", i, t.Type)
+			return invalid("tools", "%s: tools of type %.40q run on OpenAI's servers and are not supported; send tools of type function, custom or namespace, with a name", at, t.Type)
 		}
 		if t.Name == "" {
-			return nil, nil, invalid("tools", "tools[%d] has no name", i)
+			return invalid("tools", "%s has no name", at)
 		}
-		list = append(list, chatTool(t.Name, t.Description, t.Parameters))
+		s.add(space, &t)
 	}
-	return list, custom, nil
+	return nil
+}
+
+// add adds a function or a custom tool. The description of its namespace precedes its
+// own.
+func (s *responseTools) add(space, t *responseTool) {
+	name := functionName(space.Name, t.Name)
+	s.named[name] = namedTool{space.Name, t.Name, t.Type == "custom"}
+	text := t.Description
+	if space.Description != "" {
+		text = strings.TrimSuffix(space.Description+"\n\n"+text, "\n\n")
+	}
+	s.list = append(s.list, chatTool(name, text, t.Parameters))
 }
 
 // customSchema returns the schema of the function of a custom tool.

@@ -226,6 +226,7 @@ var overNewer = map[string]string{
 	"input[].content[].refusal": `"input":[{"role":"user","content":[{"type":"refusal","refusal":7}]}]`, "input[].output": `"input":[{"type":"function_call_output","call_id":"1","output":[{"type":"input_file"}]}]`,
 	"input[].id": `"input":[{"type":"item_reference","id":"msg_1"}]`, "input[].call_id": `"input":[{"type":"function_call_output","call_id":` + text(257) + `,"output":"a"}]`,
 	"input[].name": `"input":[{"type":"function_call","call_id":"1","name":` + text(65) + `}]`, "input[].arguments": `"input":[{"type":"function_call","call_id":"1","name":"f","arguments":"{"}]`,
+	"input[].namespace": `"input":[{"type":"function_call","call_id":"1","name":"f","namespace":` + text(65) + `}]`, "tools[].tools": `"tools":[{"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b"}]}]`,
 	"input[].input": `"input":[{"type":"custom_tool_call","input":7}]`, "input[].summary": `"input":[{"type":"reasoning","summary":7}]`, "input[].encrypted_content": `"input":[{"type":"reasoning","encrypted_content":"?"}]`,
 	"instructions": `"instructions":7`, "previous_response_id": `"previous_response_id":"resp_1"`, "store": `"store":7`, "max_output_tokens": `"max_output_tokens":-1`, "responses text": `"text":7`, "reasoning": `"reasoning":7`,
 	"responses stream_options": `"stream_options":7`, "text.format": `"text":{"format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}}`, "text.format.type": `"text":{"format":{"type":"x"}}`,
