@@ -243,3 +243,22 @@ func TestErrorFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestRequiredCallWithFormat checks that a format of the text does not exclude a
+// required call, and that a constraint of the whole answer does.
+func TestRequiredCallWithFormat(t *testing.T) {
+	t.Parallel()
+	s := apis(t)
+	var got struct{ Output []struct{ Type string } }
+	body := `{"input":"hi","max_output_tokens":200,` + responsesTools + `,"tool_choice":"required"`
+	status, _ := s.post(t, "/v1/responses", body+`,"text":{"format":{"type":"json_schema","name":"a","schema":{"enum":["yes"]}}}}`, &got)
+	if status != 200 || len(got.Output) != 1 || got.Output[0].Type != "function_call" {
+		t.Errorf("status %d, %+v", status, got)
+	}
+	var refused struct {
+		Error struct{ Message, Param string }
+	}
+	if status, _ := s.post(t, "/v1/responses", body+`,"guided_regex":"a"}`, &refused); status != 400 || refused.Error.Param != "guided_regex" {
+		t.Errorf("status %d, %+v", status, refused)
+	}
+}

@@ -52,12 +52,13 @@ type namedConstraint struct {
 }
 
 // constraint returns the constraint of the answer, or nil. A request may have one.
-func (p *structured) constraint() (*Constraint, error) {
-	list, err := p.constraints()
-	if err != nil {
-		return nil, err
-	}
+func (p *structured) constraint() (*Constraint, error) { return only(p.constraints()) }
+
+// only returns the only constraint of a list, or nil.
+func only(list []namedConstraint, err error) (*Constraint, error) {
 	switch {
+	case err != nil:
+		return nil, err
 	case len(list) > 1:
 		return nil, invalid(list[1].key, "%s and %s both constrain the answer; leave one out", list[0].key, list[1].key)
 	case len(list) == 1:
@@ -256,19 +257,19 @@ func readToolChoice(data json.RawMessage) (word, name string, err error) {
 	return "", "", invalid("tool_choice", "tool_choice: expected auto, none, required or a function's name")
 }
 
-// responseConstraint returns the constraint of a chat answer, or nil.
+// responseConstraint returns the constraint of a chat answer, or nil. A response format
+// is that of a text, so it has no effect on a required tool call.
 func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
-	constraint, err := req.constraint()
-	if err != nil {
-		return nil, err
+	list, err := req.constraints()
+	if err != nil || len(use.forced) == 0 {
+		return only(list, err)
 	}
-	if len(use.forced) > 0 {
-		if constraint != nil {
-			return nil, invalid("response_format", "structured output and a required tool call exclude each other")
+	for _, c := range list {
+		if c.key != "response_format" {
+			return nil, invalid(c.key, "%s constrains the whole answer, and tool_choice requires a tool call; leave one out", c.key)
 		}
-		constraint = &Constraint{Kind: "tool", Tools: use.forced}
 	}
-	return constraint, nil
+	return &Constraint{Kind: "tool", Tools: use.forced}, nil
 }
 
 // readFormat reads response_format.
