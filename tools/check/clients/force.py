@@ -2,11 +2,16 @@
 
 It forwards requests for chat to a service, with a regular expression or a schema that the whole answer must match: the
 answer is then the same for any decoder. All other requests pass unchanged. Programs that take it for their HTTP proxy can
-reach nothing else: it refuses every connection to another host and keeps its name."""
+reach nothing else: it refuses every connection to another host and keeps its name.
+
+    python3 force.py URL KEY
+
+prints the proxy's URL and forwards to the service at URL, with the answers that the suites of frameworks expect."""
 
 import http.client
 import http.server
 import json
+import sys
 import threading
 import urllib.parse
 
@@ -93,3 +98,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         service.close()
 
     do_GET = do_POST = do_HEAD = do_DELETE = forward
+
+
+CALL = {"name": "get_weather", "parameters": {"city": "Paris"}}  # in the form of chat.jinja
+TEXT = "It is sunny."
+
+
+def scripted(path, body):
+    """Forces a call of get_weather where it is among the tools and has no result yet, and TEXT where the request asks for
+    nothing more special."""
+    chosen = body.get("tool_choice") not in (None, "auto", "none", {"type": "auto"}, {"type": "none"})
+    text = body.get("text")
+    if chosen or body.get("response_format") or body.get("output_config", {}).get("format") or body.get("output_format") or body.get("format") or (isinstance(text, dict) and text.get("format", {}).get("type", "text") != "text"):
+        return body
+    calls = "get_weather" in json.dumps(body.get("tools") or []) and not results(body) and body.get("tool_choice") not in ("none", {"type": "none"})
+    if path == "/api/chat":
+        return {**body, "format": {"const": CALL if calls else TEXT}}
+    return {**body, "guided_regex": literal(json.dumps(CALL) if calls else TEXT)}
+
+
+if __name__ == "__main__":
+    with Proxy(sys.argv[1], sys.argv[2], scripted) as forcing:
+        print(forcing.url, flush=True)
+        threading.Event().wait()

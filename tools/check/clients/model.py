@@ -3,7 +3,7 @@
     python3 model.py OUT
 
 The model is a Llama of two layers. Its tokenizer is byte-level BPE with 8,192 tokens, trained on the repository's
-documentation and Go code, so that prompts in English, JSON and code have few tokens. Its chat template, chat.jinja, has
+documentation and Go code, so that prompts in English, JSON and code have few tokens. Its chat template, qwen.jinja, has
 tools and reasoning in the form of Qwen's models. model.safetensors is a header with a hole behind it: BIN weights --random
 writes the weights."""
 
@@ -30,7 +30,7 @@ def tokenizer(out):
     if t.get_vocab_size() != VOCAB:
         sys.exit(f"the tokenizer has {t.get_vocab_size()} tokens, {VOCAB} expected: train it on more text")
     t.save(str(out / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "chat_template": (HERE / "chat.jinja").read_text()}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "chat_template": (HERE / "qwen.jinja").read_text()}
     (out / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
