@@ -36,8 +36,8 @@ func (s runeSet) within(t runeSet) bool { return s.low&^t.low|s.high&^t.high == 
 // meets reports whether s and t have common members.
 func (s runeSet) meets(t runeSet) bool { return s.low&t.low|s.high&t.high != 0 }
 
-// member returns the member for a character with the first byte c.
-func member(c byte) byte {
+// memberOf returns the member for a character with the first byte c.
+func memberOf(c byte) byte {
 	switch {
 	case c >= 0x80:
 		return beyond
@@ -68,7 +68,7 @@ func characters(text []byte) (s runeSet, n int) {
 	for _, c := range text {
 		if at == whole {
 			n++
-			s.add(member(c))
+			s.add(memberOf(c))
 		}
 		if at = advance(at, c); at == invalid {
 			s.add(broken)
@@ -150,7 +150,7 @@ func (v *Vocabulary) lookBelow(n *node, ends []uint8, whole bool) {
 		n.below = n.below.union(c.below)
 		longest := int(c.longest)
 		if whole {
-			n.below.add(member(c.b))
+			n.below.add(memberOf(c.b))
 			longest++
 		}
 		n.longest = max(n.longest, uint8(min(longest, 255)))

@@ -121,7 +121,7 @@ func (a *alike) add(c byte) {
 	switch {
 	case c >= 0x80:
 		a.beyond = true
-	case member(c) != broken:
+	case memberOf(c) != broken:
 		a.runes.add(c)
 		a.size++
 	}

@@ -24,12 +24,12 @@ type search struct {
 
 	visits, since int
 
-	stack []level
+	stack []siblings
 }
 
-// A level of the walk: the siblings to visit, the position before them, and whether the
-// run has the bytes up to there.
-type level struct {
+// siblings are nodes that the walk has yet to visit, the position before them, and
+// whether the run has the bytes up to there.
+type siblings struct {
 	next, end int32
 	at        *position
 	pure      bool
@@ -141,6 +141,6 @@ func (s *search) walk(p *position) error {
 func (s *search) push(n *node, at *position, pure bool) {
 	if n.kids != 0 {
 		from, to := n.children()
-		s.stack = append(s.stack, level{from, to, at, pure})
+		s.stack = append(s.stack, siblings{from, to, at, pure})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// A reference matches texts as the network defines it, without the optimizations of this
+// A referenceNetwork matches texts as the network defines it, without the optimizations of this
 // package: its stacks are copied at every call, and a mask tries each token by itself.
-type reference struct {
+type referenceNetwork struct {
 	g     *Grammar
 	known map[string]*moment
 }
@@ -33,13 +33,13 @@ type stacked struct {
 	stack string
 }
 
-func newReference(g *Grammar) (*reference, *moment) {
-	r := &reference{g, map[string]*moment{}}
+func newReference(g *Grammar) (*referenceNetwork, *moment) {
+	r := &referenceNetwork{g, map[string]*moment{}}
 	return r, r.place([]stacked{{state: g.rules[g.root].start}})
 }
 
 // place follows what consumes no byte.
-func (r *reference) place(list []stacked) *moment {
+func (r *referenceNetwork) place(list []stacked) *moment {
 	seen := map[stacked]bool{}
 	p := &moment{}
 	for i := 0; i < len(list); i++ {
@@ -84,7 +84,7 @@ func (r *reference) place(list []stacked) *moment {
 	return p
 }
 
-func (r *reference) step(p *moment, c byte) *moment {
+func (r *referenceNetwork) step(p *moment, c byte) *moment {
 	if p.next[c] == nil {
 		var after []stacked
 		for _, at := range p.configs {
@@ -100,7 +100,7 @@ func (r *reference) step(p *moment, c byte) *moment {
 }
 
 // after returns the moment after a text, or nil.
-func (r *reference) after(p *moment, text []byte) *moment {
+func (r *referenceNetwork) after(p *moment, text []byte) *moment {
 	for _, c := range text {
 		if p = r.step(p, c); len(p.configs) == 0 && !p.accept {
 			return nil
@@ -109,7 +109,7 @@ func (r *reference) after(p *moment, text []byte) *moment {
 	return p
 }
 
-func (r *reference) mask(v *Vocabulary, p *moment) []uint64 {
+func (r *referenceNetwork) mask(v *Vocabulary, p *moment) []uint64 {
 	mask := make([]uint64, v.Words())
 	for id := range int32(v.size) {
 		ok := len(v.text[id]) > 0 && r.after(p, v.text[id]) != nil

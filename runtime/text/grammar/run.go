@@ -23,7 +23,7 @@ func (r *run) spells(n *node) bool {
 	case n.chars == 0:
 		return false
 	}
-	return set.has(member(n.b)) // no run has broken
+	return set.has(memberOf(n.b)) // no run has broken
 }
 
 // decides reports whether the run decides about all tokens of a node's subtree, if it has

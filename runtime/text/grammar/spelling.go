@@ -12,8 +12,8 @@ type spelled struct {
 	chars uint8
 }
 
-// unescaped are the characters of JSON strings that need no escape.
-var unescaped = func() runeSet {
+// plainRunes are the characters of JSON strings that need no escape.
+var plainRunes = func() runeSet {
 	var s runeSet
 	for c := byte(' '); c < 0x7F; c++ {
 		if c != '"' && c != '\\' {
@@ -33,7 +33,7 @@ func (v *Vocabulary) spell() {
 		}
 	}
 	v.spelled = slices.Concat(byLength[:]...)
-	v.tokensOf(unescaped)
+	v.tokensOf(plainRunes)
 }
 
 // A tokenSet are all tokens whose characters are in one set.
@@ -44,9 +44,9 @@ type tokenSet struct {
 	used  int     // when, for eviction
 }
 
-// maxSets is the number of token sets that a vocabulary caches. One of 130,000 tokens
+// maxTokenSets is the number of token sets that a vocabulary caches. One of 130,000 tokens
 // needs 0.7 MB.
-const maxSets = 16
+const maxTokenSets = 16
 
 // tokensOf returns the tokens whose characters are in s, none of which is broken.
 func (v *Vocabulary) tokensOf(s runeSet) *tokenSet {
@@ -72,7 +72,7 @@ func (v *Vocabulary) tokensOf(s runeSet) *tokenSet {
 	defer v.mu.Unlock()
 	t.used = v.uses
 	v.sets[s] = t
-	if len(v.sets) > maxSets {
+	if len(v.sets) > maxTokenSets {
 		oldest := s
 		for k, o := range v.sets {
 			if o.used < v.sets[oldest].used {
