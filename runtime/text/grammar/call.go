@@ -80,11 +80,11 @@ func (w *schemaWriter) arguments(format CallFormat, t Tool) (part, error) {
 	if o, ok := root.(*object); ok && !o.has("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const") {
 		o.set("type", "object")
 	}
-	w.root, w.refs = root, map[string]int32{}
+	w.open(root)
 	if format.Argument[0] != "" || format.Python {
 		w.format, w.mode = format, asArguments
 	}
-	p := w.value(root, "/tools/"+t.Name)
+	p := w.value(w.node(root, "/tools/"+t.Name))
 	w.mode = asJSON
 	return p, w.err
 }

@@ -17,11 +17,11 @@ const (
 )
 
 // in writes a nested value in another mode.
-func (w *schemaWriter) in(m mode, schema any, path string) part {
-	chain, before := w.chain, w.mode
-	w.chain, w.mode = nil, m
-	defer func() { w.chain, w.mode = chain, before }()
-	return w.value(schema, path)
+func (w *schemaWriter) in(m mode, n *expr) part {
+	before := w.mode
+	w.mode = m
+	defer func() { w.mode = before }()
+	return w.value(n)
 }
 
 // inner returns the mode of a value inside of another.
@@ -43,7 +43,7 @@ var (
 )
 
 // argument writes an argument of a call.
-func (w *schemaWriter) argument(name string, schema any, path string) part {
+func (w *schemaWriter) argument(name string, value *expr, path string) part {
 	f := w.format
 	switch {
 	case f.Python && identifiers.MatchString(name):
@@ -51,37 +51,33 @@ func (w *schemaWriter) argument(name string, schema any, path string) part {
 		if f.Quote != "" {
 			assign = ":"
 		}
-		return w.b.seq(w.text(name+assign), w.in(asPython, schema, path))
+		return w.b.seq(w.text(name+assign), w.in(asPython, value))
 	case f.Python || strings.ContainsAny(name, "<>\"\r\n"):
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
 	}
-	return w.b.seq(w.text(f.Argument[0]+name+f.Argument[1]), w.in(asText, schema, path), w.text(f.Argument[2]))
+	return w.b.seq(w.text(f.Argument[0]+name+f.Argument[1]), w.in(asText, value), w.text(f.Argument[2]))
 }
 
-// noOthers returns the schema of undeclared arguments: none are written.
-func (w *schemaWriter) noOthers(o *object, path string) any {
-	props, extra := w.propertiesOf(o, path)
-	if _, ok := extra.(*object); ok && len(props.keys) == 0 {
-		w.fail(path, "additionalProperties is not supported for arguments in the model's format of tool calls; list them in properties")
+// inMode returns the values that are written in the current mode. A text whose schema
+// has no type is a string, unless the schema describes an object or an array.
+func (w *schemaWriter) inMode(set shapeSet) shapeSet {
+	switch w.mode {
+	case asArguments:
+		return shapeSet{kindObject: set[kindObject]}
+	case asText:
+		keep := kindString
+		for _, k := range []kind{kindArray, kindObject} {
+			if slices.ContainsFunc(set[k], func(s *shape) bool { return !s.typed && !s.free() }) {
+				keep = k
+			}
+		}
+		var out shapeSet
+		for k, list := range set {
+			out[k] = slices.DeleteFunc(slices.Clone(list), func(s *shape) bool { return !s.typed && kind(k) != keep })
+		}
+		return out
 	}
-	return false
-}
-
-// typesIn returns the types that are written in the current mode. A text whose schema
-// has no type is a string, unless it describes an object or an array.
-func (w *schemaWriter) typesIn(o *object, path string) []string {
-	types := w.types(o, path)
-	switch {
-	case w.mode == asArguments:
-		return slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t != "object" })
-	case w.mode != asText || o.has("type"):
-		return types
-	case o.has("properties"):
-		return []string{"object"}
-	case o.has("items"):
-		return []string{"array"}
-	}
-	return []string{"string"}
+	return set
 }
 
 // word writes true, false or null.
@@ -149,8 +145,8 @@ func (w *schemaWriter) plainText(text, path string) part {
 // character of what ends an argument is not among them.
 func (w *schemaWriter) plainChars() charset {
 	first := rune(w.endOfText()[0])
-	return func(b *builder, ranges []runeRange) part {
-		return b.runes(intersect(ranges, without(runeRange{first, first})))
+	return func(b *builder, p part, ranges []runeRange) {
+		b.runesInto(p, intersect(ranges, without(runeRange{first, first})))
 	}
 }
 

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"unicode"
 )
 
-// A charset writes one character of a pattern: as it is, or as a character of a JSON
-// string.
-type charset func(b *builder, ranges []runeRange) part
+// A charset adds to a part one character: as it is, or as a character of a JSON string.
+type charset func(b *builder, p part, ranges []runeRange)
 
-func plainText(b *builder, ranges []runeRange) part { return b.runes(ranges) }
+func plainText(b *builder, p part, ranges []runeRange) { b.runesInto(p, ranges) }
 
 // unicodeEscape matches the code point escapes of JSON Schema patterns; Go's syntax is
 // \x{…}.
@@ -35,123 +33,141 @@ func parseRegex(pattern string) (*syntax.Regexp, error) {
 	return re, nil
 }
 
-// regex writes a pattern. With whole it must match the whole text; otherwise any part
-// of it, as JSON Schema's pattern does.
-func (b *builder) regex(pattern string, chars charset, whole bool) (part, error) {
-	re, err := parseRegex(pattern)
+// regex returns the pattern of a regular expression in the syntax of package regexp.
+func regex(text string) (*pattern, error) {
+	re, err := parseRegex(text)
 	if err != nil {
-		return part{}, err
+		return nil, err
 	}
-	w := regexWriter{b: b, chars: chars}
-	p := w.anchored(re, whole)
-	if w.err != nil {
-		return part{}, fmt.Errorf("pattern %q: %w", pattern, w.err)
+	p, err := fromSyntax(re, 0)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", text, err)
 	}
 	return p, nil
 }
 
-type regexWriter struct {
-	b     *builder
-	chars charset
-	err   error
-	depth int
+// fromSyntax converts a pattern of package regexp/syntax.
+func fromSyntax(re *syntax.Regexp, depth int) (*pattern, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%w: groups are nested deeper than %d", ErrTooLarge, maxDepth)
+	}
+	var kids []*pattern
+	for _, sub := range re.Sub {
+		kid, err := fromSyntax(sub, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		kids = append(kids, kid)
+	}
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return concat(), nil
+	case syntax.OpNoMatch:
+		return alternate(), nil
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			ranges := []runeRange{{r, r}}
+			if re.Flags&syntax.FoldCase != 0 {
+				ranges = foldings(r)
+			}
+			kids = append(kids, setOf(ranges...))
+		}
+		return concat(kids...), nil
+	case syntax.OpCharClass:
+		return setOf(classOf(re.Rune)...), nil
+	case syntax.OpAnyChar:
+		return setOf(anyRune...), nil
+	case syntax.OpAnyCharNotNL:
+		return setOf(without(runeRange{'\n', '\n'})...), nil
+	case syntax.OpCapture:
+		return kids[0], nil
+	case syntax.OpStar:
+		return repeated(kids[0], 0, -1), nil
+	case syntax.OpPlus:
+		return repeated(kids[0], 1, -1), nil
+	case syntax.OpQuest:
+		return repeated(kids[0], 0, 1), nil
+	case syntax.OpRepeat:
+		return repeated(kids[0], re.Min, re.Max), nil
+	case syntax.OpConcat:
+		return concat(kids...), nil
+	case syntax.OpAlternate:
+		return alternate(kids...), nil
+	case syntax.OpBeginText, syntax.OpBeginLine:
+		return &pattern{op: patternBegin}, nil
+	case syntax.OpEndText, syntax.OpEndLine:
+		return &pattern{op: patternEnd}, nil
+	}
+	return nil, fmt.Errorf("%v is not supported", re)
 }
 
-// anchored writes a pattern with its anchors, which may occur at the ends of the
-// pattern and of its alternatives.
-func (w *regexWriter) anchored(re *syntax.Regexp, whole bool) part {
-	for re.Op == syntax.OpCapture {
-		re = re.Sub[0]
-	}
-	if re.Op == syntax.OpAlternate {
+// pattern writes a pattern that a text must contain or, with whole, match. It reports
+// false if the pattern has look-around, or an anchor that is not at the start or the end
+// of the pattern or of its alternatives.
+func (b *builder) pattern(p *pattern, chars charset, whole bool) (part, bool) {
+	if p.op == patternAlternate && len(p.kids) > 0 {
 		var parts []part
-		for _, sub := range re.Sub {
-			parts = append(parts, w.anchored(sub, whole))
+		for _, kid := range p.kids {
+			one, ok := b.pattern(kid, chars, whole)
+			if !ok {
+				return part{}, false
+			}
+			parts = append(parts, one)
 		}
-		return w.b.alt(parts...)
+		return b.alt(parts...), true
 	}
-	list := []*syntax.Regexp{re}
-	if re.Op == syntax.OpConcat {
-		list = re.Sub
+	list := []*pattern{p}
+	if p.op == patternConcat {
+		list = p.kids
 	}
 	begin, end := whole, whole
-	for len(list) > 0 && isAnchor(list[0], syntax.OpBeginText, syntax.OpBeginLine) {
+	for len(list) > 0 && list[0].op == patternBegin {
 		begin, list = true, list[1:]
 	}
-	for len(list) > 0 && isAnchor(list[len(list)-1], syntax.OpEndText, syntax.OpEndLine) {
+	for len(list) > 0 && list[len(list)-1].op == patternEnd {
 		end, list = true, list[:len(list)-1]
 	}
 	var parts []part
 	if !begin {
-		parts = append(parts, w.b.star(w.chars(w.b, anyRune)))
+		parts = append(parts, b.star(b.set(anyRune, chars)))
 	}
-	for _, sub := range list {
-		parts = append(parts, w.write(sub))
+	for _, kid := range list {
+		if kid.has(patternLook, patternBegin, patternEnd) {
+			return part{}, false
+		}
+		parts = append(parts, b.inner(kid, chars))
 	}
 	if !end {
-		parts = append(parts, w.b.star(w.chars(w.b, anyRune)))
+		parts = append(parts, b.star(b.set(anyRune, chars)))
 	}
-	return w.b.seq(parts...)
+	return b.seq(parts...), true
 }
 
-func isAnchor(re *syntax.Regexp, ops ...syntax.Op) bool { return slices.Contains(ops, re.Op) }
+func (b *builder) set(ranges []runeRange, chars charset) part {
+	p := b.nothing()
+	chars(b, p, ranges)
+	return p
+}
 
-func (w *regexWriter) write(re *syntax.Regexp) part {
-	b := w.b
-	if w.depth++; w.depth > maxDepth {
-		w.err = fmt.Errorf("%w: groups are nested deeper than %d", ErrTooLarge, maxDepth)
-	}
-	defer func() { w.depth-- }()
-	if w.err != nil || b.err != nil {
+// inner writes a pattern without anchors and look-around.
+func (b *builder) inner(p *pattern, chars charset) part {
+	if b.err != nil {
 		return b.empty()
 	}
-	switch re.Op {
-	case syntax.OpEmptyMatch:
-		return b.empty()
-	case syntax.OpNoMatch:
-		return b.nothing()
-	case syntax.OpLiteral:
-		return w.literal(re)
-	case syntax.OpCharClass:
-		return w.chars(b, classOf(re.Rune))
-	case syntax.OpAnyChar:
-		return w.chars(b, anyRune)
-	case syntax.OpAnyCharNotNL:
-		return w.chars(b, without(runeRange{'\n', '\n'}))
-	case syntax.OpCapture:
-		return w.write(re.Sub[0])
-	case syntax.OpStar:
-		return b.star(w.write(re.Sub[0]))
-	case syntax.OpPlus:
-		return b.repeat(1, -1, func() part { return w.write(re.Sub[0]) })
-	case syntax.OpQuest:
-		return b.optional(w.write(re.Sub[0]))
-	case syntax.OpRepeat:
-		return b.repeat(re.Min, re.Max, func() part { return w.write(re.Sub[0]) })
-	case syntax.OpConcat, syntax.OpAlternate:
-		var parts []part
-		for _, sub := range re.Sub {
-			parts = append(parts, w.write(sub))
-		}
-		if re.Op == syntax.OpConcat {
-			return b.seq(parts...)
-		}
+	var parts []part
+	switch p.op {
+	case patternSet:
+		return b.set(p.ranges, chars)
+	case patternRepeat:
+		return b.repeat(p.lo, p.hi, func() part { return b.inner(p.kids[0], chars) })
+	}
+	for _, kid := range p.kids {
+		parts = append(parts, b.inner(kid, chars))
+	}
+	if p.op == patternAlternate {
 		return b.alt(parts...)
 	}
-	w.err = fmt.Errorf("%v is not at the start or end of the pattern", re)
-	return b.empty()
-}
-
-func (w *regexWriter) literal(re *syntax.Regexp) part {
-	p := w.b.empty()
-	for _, r := range re.Rune {
-		ranges := []runeRange{{r, r}}
-		if re.Flags&syntax.FoldCase != 0 {
-			ranges = foldings(r)
-		}
-		p = w.b.seq(p, w.chars(w.b, ranges))
-	}
-	return p
+	return b.seq(parts...)
 }
 
 func classOf(pairs []rune) []runeRange {

@@ -46,3 +46,17 @@ const (
 	userinfo   = `([:` + unreserved + `]|` + percent + `)`
 	pchar      = `([:@` + unreserved + `]|` + percent + `)`
 )
+
+// formatPattern returns the pattern of a known format.
+func (w *schemaWriter) formatPattern(name string) *pattern {
+	key := patternKey{"format " + name, false}
+	p := w.patterns[key]
+	if p == nil {
+		var err error
+		if p, err = readPattern(formats[name], false); err != nil {
+			panic("bug: format " + name + ": " + err.Error())
+		}
+		w.patterns[key] = p
+	}
+	return p
+}

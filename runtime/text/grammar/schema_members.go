@@ -1,134 +1,343 @@
 package grammar
 
-// members writes the members of an object. It writes the properties on parallel rails,
-// one per number of members written so far: on all but the first, a comma precedes the
-// next member. Without limits on the count there are two rails.
-type members struct {
-	w      *schemaWriter
-	o      *object
-	extra  any // schema of other names
-	names  []string
-	lo, hi int // limits on the number of members; hi -1: no limit
-	path   string
-	out    int32
+import "slices"
+
+// A membersWriter writes the members of an object. It writes them on parallel rails, one
+// for each number of members so far and each set of the object's conditions on members
+// that are already met. On all but those without a member, a comma precedes the next
+// one. Without limits on the number, one and more members share a rail.
+type membersWriter struct {
+	w     *schemaWriter
+	o     *objectShape
+	names []string
+	lo    int
+	hi    int // negative: no limit
+	out   int32
 }
 
-// last returns the last rail, after which the count is irrelevant or no member may
-// follow.
-func (m *members) last() int {
-	if m.hi < 0 {
-		return max(m.lo, 1)
+// A rail is a number of members and a set of conditions, as bits.
+type rail struct{ count, met int }
+
+const maxRails = 1 << 14
+
+// properties writes the objects of a shape: its declared names in order, then others.
+func (w *schemaWriter) properties(o *objectShape) part {
+	if o == nil {
+		o = &objectShape{hi: -1}
 	}
-	return min(m.hi, len(m.names))
+	b := w.b
+	names, others := w.declared(o)
+	shell := func(p part) part { return w.enclosed("{", "}", p) }
+	if w.mode == asArguments {
+		shell = func(p part) part { return p }
+		if extra := w.property(o, otherName); others && len(names) == 0 && extra.op != exprAny && extra.op != exprNone {
+			return w.fail(o.path, "additionalProperties is not supported for arguments in the model's format of tool calls; list them in properties")
+		}
+		others = false
+	}
+	m := &membersWriter{w: w, o: o, names: names, lo: o.lo, hi: o.hi, out: b.state()}
+	var classes []member
+	if others {
+		classes = w.otherMembers(o, names)
+	}
+	most := len(names) // that certainly differ; another name may occur twice
+	if len(classes) > 0 {
+		most++
+	}
+	switch {
+	case w.err != nil:
+		return b.nothing()
+	case m.lo > most && len(classes) > 0:
+		return w.fail(o.path, "minProperties %d: at most %d is supported here, because names not listed in properties may occur twice; list more properties", m.lo, most)
+	case len(o.members) > maxConditions:
+		return w.fail(o.path, "more than %d conditions on undeclared properties are not supported", maxConditions)
+	case len(classes) == 0 && m.hi >= len(names):
+		m.hi = -1
+	}
+	return shell(m.write(classes))
 }
 
-// after returns the rail after one more member, or -1 if no more are allowed.
-func (m *members) after(rail int) int {
+// maxConditions limits the conditions on members of one object.
+const maxConditions = 4
+
+// last returns the number of members after which the number is irrelevant or no member
+// may follow.
+func (m *membersWriter) last(declared bool) int {
 	switch {
 	case m.hi < 0:
-		return min(rail+1, m.last())
-	case rail >= m.hi:
-		return -1
+		return max(m.lo, 1)
+	case declared:
+		return min(m.hi, len(m.names))
 	}
-	return rail + 1
+	return m.hi
 }
 
-// another writes a member on the given rail, with its comma.
-func (m *members) another(rail int, member part) part {
-	if rail == 0 || m.w.mode == asArguments && !m.w.format.Python {
-		return member
-	}
-	return m.w.b.seq(m.w.comma(), member)
-}
-
-// member writes a declared property.
-func (m *members) member(name string) part {
-	w, path := m.w, m.path+"/properties/"+name
-	schema := w.property(m.o, name, m.path)
-	if w.mode == asArguments {
-		return w.argument(name, schema, path)
-	}
-	return w.member(w.key(name, path), w.child(schema, path))
-}
-
-func (m *members) write(required []string) part {
-	const most = 1 << 14
+// write writes the declared names, then members of the given classes.
+func (m *membersWriter) write(classes []member) part {
 	w, b := m.w, m.w.b
-	if m.last() > 1 && m.last()*len(m.names) > most {
-		return w.fail(m.path, "minProperties or maxProperties is too large for an object with %d properties", len(m.names))
+	if m.last(true) > 1 && m.last(true)*len(m.names)<<len(m.o.members) > maxRails {
+		return w.fail(m.o.path, "minProperties or maxProperties is too large for an object with %d properties", len(m.names))
 	}
-	rails := m.states(m.last() + 1)
-	in := rails[0]
-	m.out = b.state()
-	must := make(map[string]bool, len(required))
-	for _, name := range required {
+	must := make(map[string]bool, len(m.o.required))
+	for _, name := range m.o.required {
 		must[name] = true
 	}
+	in := b.state()
+	rails := map[rail]int32{{}: in}
+	order := []rail{{}}
 	for _, name := range m.names {
 		if w.err != nil || b.err != nil {
 			return b.nothing()
 		}
-		rule := b.rule("property " + name)
-		b.define(rule, m.member(name))
-		next := m.states(len(rails))
-		for rail, from := range rails {
+		next := map[rail]int32{}
+		var list []rail
+		at := func(r rail) int32 {
+			s, ok := next[r]
+			if !ok {
+				s = b.state()
+				next[r] = s
+				list = append(list, r)
+			}
+			return s
+		}
+		options := m.options(name)
+		for _, r := range order {
 			if !must[name] {
-				b.eps(from, next[rail])
+				b.eps(rails[r], at(r))
 			}
-			if to := m.after(rail); to >= 0 && to < len(next) {
-				one := m.another(rail, b.call(rule))
-				b.eps(from, one.in)
-				b.eps(one.out, next[to])
+			for _, o := range options {
+				if to, ok := m.after(r, o.met, true); ok {
+					one := m.another(r, b.call(o.rule))
+					b.eps(rails[r], one.in)
+					b.eps(one.out, at(to))
+				}
 			}
 		}
-		rails = next
+		rails, order = next, list
 	}
-	for rail, from := range rails {
-		if rail >= m.lo {
-			b.eps(from, m.out)
-		}
+	for _, r := range order {
+		m.end(r, r.count, rails[r])
 	}
-	if m.extra != false {
-		m.others(rails)
+	if len(classes) > 0 {
+		m.others(order, rails, classes)
 	}
 	return part{in, m.out}
 }
 
-func (m *members) states(n int) []int32 {
-	list := make([]int32, n)
-	for i := range list {
-		list[i] = m.w.b.state()
+// end lets the object end after a rail.
+func (m *membersWriter) end(r rail, count int, state int32) {
+	if count >= m.lo && r.met == 1<<len(m.o.members)-1 {
+		m.w.b.eps(state, m.out)
 	}
-	return list
 }
 
-// others writes the members with other names. The same name may occur twice, so all of
-// them together count as one towards the minimum.
-func (m *members) others(rails []int32) {
-	w, b := m.w, m.w.b
-	rule := b.rule("member of " + m.path)
-	b.define(rule, w.freeMember(m.extra, m.names, m.path))
-	n := 2 // rails after the first other member; without a limit, the last one loops
-	if m.hi >= 0 {
-		n = m.hi + 1
+// after returns the rail after another member that meets conditions, and whether it is
+// allowed.
+func (m *membersWriter) after(r rail, met int, declared bool) (rail, bool) {
+	if m.hi >= 0 && r.count >= m.hi || met&^r.met != met {
+		return r, false // met before: the option that ignores the condition covers it
 	}
-	behind := m.states(n)
-	step := func(from int32, rail int) {
-		to := min(rail+1, n-1)
-		if m.hi >= 0 && rail >= m.hi || b.err != nil {
+	return rail{min(r.count+1, m.last(declared)), r.met | met}, true
+}
+
+// another writes a member on a rail, with its comma.
+func (m *membersWriter) another(r rail, p part) part {
+	if r.count == 0 || m.w.mode == asArguments && !m.w.format.Python {
+		return p
+	}
+	return m.w.b.seq(m.w.comma(), p)
+}
+
+// An option is a rule for a member that meets conditions.
+type option struct {
+	rule int32
+	met  int
+}
+
+// options returns the ways to write a declared name.
+func (m *membersWriter) options(name string) []option {
+	w, b := m.w, m.w.b
+	value := w.property(m.o, name)
+	var out []option
+	for met := range 1 << len(m.o.members) {
+		list := []*expr{value}
+		possible := true
+		for i, c := range m.o.members {
+			if met>>i&1 == 1 {
+				possible = possible && w.holds(name, c.name)
+				list = append(list, c.value)
+			}
+		}
+		one := w.all(list...)
+		if !possible || one == w.exprs.none {
+			continue
+		}
+		rule := b.rule("property " + name)
+		b.define(rule, m.named(name, one))
+		out = append(out, option{rule, met})
+	}
+	return out
+}
+
+// named writes a declared name and its value.
+func (m *membersWriter) named(name string, value *expr) part {
+	w := m.w
+	if w.mode == asArguments {
+		return w.argument(name, value, m.o.path+"/properties/"+name)
+	}
+	return w.member(w.key(name, m.o.path+"/properties/"+name), w.child(value))
+}
+
+// others writes members with other names. The same name may occur twice, and a reader
+// keeps the last one. So all of them together count as one towards the minimum, and one
+// that meets a condition on its value is the last one.
+func (m *membersWriter) others(order []rail, before map[rail]int32, classes []member) {
+	w, b := m.w, m.w.b
+	behind := map[rail]int32{}
+	var list []rail
+	at := func(r rail) int32 {
+		s, ok := behind[r]
+		if !ok {
+			s = b.state()
+			behind[r] = s
+			list = append(list, r)
+			m.end(r, max(m.lo, 0), s)
+		}
+		return s
+	}
+	options, last := m.otherOptions(classes)
+	step := func(r rail, from int32) {
+		for i, o := range options {
+			to, ok := m.after(r, o.met, false)
+			if !ok || w.err != nil || b.err != nil {
+				continue
+			}
+			one := m.another(r, b.call(o.rule))
+			b.eps(from, one.in)
+			if last[i] {
+				m.end(to, m.lo, one.out)
+			} else {
+				b.eps(one.out, at(to))
+			}
+		}
+	}
+	for _, r := range order {
+		if r.count+1 >= m.lo {
+			step(r, before[r])
+		}
+	}
+	for i := 0; i < len(list); i++ {
+		if !w.spend(8, m.o.path) || len(list) > maxRails {
+			w.fail(m.o.path, "maxProperties %d is too large here", m.hi)
 			return
 		}
-		one := m.another(rail, b.call(rule))
-		b.eps(from, one.in)
-		b.eps(one.out, behind[to])
+		step(list[i], behind[list[i]])
 	}
-	for rail, from := range rails {
-		if rail+1 >= m.lo {
-			step(from, rail)
+}
+
+// otherOptions returns the ways to write other members; last reports which of them end
+// the object.
+func (m *membersWriter) otherOptions(classes []member) (options []option, last []bool) {
+	w, b := m.w, m.w.b
+	for _, class := range classes {
+		for met := range 1 << len(m.o.members) {
+			names, values := []*expr{class.name}, []*expr{class.value}
+			ends := false
+			for i, c := range m.o.members {
+				if met>>i&1 == 1 {
+					names, values = append(names, c.name), append(values, c.value)
+					ends = ends || c.value != w.exprs.any
+				}
+			}
+			name, value := w.all(names...), w.all(values...)
+			if name == w.exprs.none || value == w.exprs.none {
+				continue
+			}
+			rule := b.rule("member of " + m.o.path)
+			b.define(rule, w.member(w.otherKey(name, m.names), w.child(value)))
+			options, last = append(options, option{rule, met}), append(last, ends)
 		}
 	}
-	for rail, from := range behind[1:] {
-		step(from, rail+1)
-		b.eps(from, m.out)
+	return options, last
+}
+
+// otherName stands for a name that matches no pattern.
+const otherName = "\x00"
+
+// otherMembers returns the classes of members with other names than the given ones: one
+// for each set of patterns that a name can match.
+func (w *schemaWriter) otherMembers(o *objectShape, names []string) []member {
+	const most = 8
+	var patterns []*expr
+	for _, f := range o.fields {
+		for _, p := range f.patterns {
+			if !slices.Contains(patterns, p.name) {
+				patterns = append(patterns, p.name)
+			}
+		}
 	}
+	if len(patterns) > most {
+		w.fail(o.path, "more than %d different patternProperties of one object are not supported", most)
+		return nil
+	}
+	var out []member
+	for set := range 1 << len(patterns) {
+		list := slices.Clone(o.keys)
+		for i, p := range patterns {
+			if set>>i&1 == 1 {
+				list = append(list, p)
+			} else {
+				list = append(list, w.not(p))
+			}
+		}
+		matches := func(p *expr) bool { return set>>slices.Index(patterns, p)&1 == 1 }
+		name, value := w.all(list...), w.otherValue(o, matches)
+		if value != w.exprs.none && name != w.exprs.none && w.possibleName(name, o.path) {
+			out = append(out, member{name, value})
+		}
+	}
+	return out
+}
+
+// otherValue returns the node of the values of undeclared names that match patterns.
+func (w *schemaWriter) otherValue(o *objectShape, matches func(*expr) bool) *expr {
+	var list []*expr
+	for _, f := range o.fields {
+		value := f.extra
+		some := false
+		for _, p := range f.patterns {
+			if matches(p.name) {
+				list = append(list, p.value)
+				some = true
+			}
+		}
+		if !some {
+			list = append(list, value)
+		}
+	}
+	return w.all(list...)
+}
+
+// possibleName reports whether a string can be in a node.
+func (w *schemaWriter) possibleName(name *expr, path string) bool {
+	return slices.ContainsFunc(w.shapes(name, false)[kindString], func(s *shape) bool { return !w.emptyShape(kindString, s, path, 0) })
+}
+
+// otherKey writes the strings of a node that are not in taken.
+func (w *schemaWriter) otherKey(name *expr, taken []string) part {
+	if name == w.exprs.any {
+		return w.freeKey(taken)
+	}
+	if w.bareKeys() {
+		return w.fail(name.path, "propertyNames and patternProperties are not supported in the model's format of tool calls; list the properties")
+	}
+	var parts []part
+	for _, s := range w.shapes(w.all(name, w.not(w.wordsNode(taken, name.path))), false)[kindString] {
+		if s.values != nil {
+			parts = append(parts, w.constants(s.values, name.path))
+		} else {
+			parts = append(parts, w.string(s.texts))
+		}
+	}
+	return w.b.alt(parts...)
 }

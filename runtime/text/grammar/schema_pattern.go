@@ -2,40 +2,47 @@ package grammar
 
 import (
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
-// portable rewrites a schema's pattern for Go. The pattern is in ECMA-262's syntax, but
-// validators in Python use Python's. The result matches only texts that match in both
-// dialects: of a class like \w it uses the characters in both, and it refuses syntax
-// that only one dialect supports.
-func portable(pattern string) (string, error) {
-	r := patternReader{text: pattern}
-	for r.text != "" && r.err == nil {
-		if r.out.Len() > maxSource {
-			return "", fmt.Errorf("%w: pattern", ErrTooLarge)
-		}
-		r.next()
+// readPattern parses a schema's pattern in ECMA-262's syntax with the flag u. Validators
+// in other languages read some parts of it differently, such as \d, $ and the dot. The
+// strict reading contains only texts that match in every dialect, the loose one all that
+// match in any.
+func readPattern(text string, loose bool) (*pattern, error) {
+	r := patternReader{text: text, loose: loose}
+	p := r.alternatives()
+	if r.err == nil && r.text != "" {
+		r.fail("an unmatched ); write \\) for the character")
 	}
 	if r.err != nil {
-		return "", fmt.Errorf("pattern %.80q: %w", pattern, r.err)
+		return nil, fmt.Errorf("pattern %.80q: %w", text, r.err)
 	}
-	return r.out.String(), nil
+	return p, nil
 }
 
+// maxSize limits the number of nodes and ranges of a pattern.
+const maxSize = 1 << 16
+
 type patternReader struct {
-	text string // unread text
-	out  strings.Builder
-	err  error
+	text  string // unread text
+	loose bool
+	depth int
+	size  int
+	err   error
 }
 
 func (r *patternReader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// grow counts nodes and ranges.
+func (r *patternReader) grow(n int) {
+	if r.size += n; r.size > maxSize {
+		r.fail("%w: more than %d characters, classes and ranges", ErrTooLarge, maxSize)
 	}
 }
 
@@ -50,191 +57,174 @@ func (r *patternReader) take() rune {
 	return c
 }
 
-func (r *patternReader) character(c rune) { fmt.Fprintf(&r.out, `\x{%x}`, c) }
+func (r *patternReader) skip(prefix string) bool {
+	rest, ok := strings.CutPrefix(r.text, prefix)
+	r.text = rest
+	return ok
+}
 
-var quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
+func (r *patternReader) alternatives() *pattern {
+	if r.depth++; r.depth > maxDepth {
+		r.fail("groups are nested deeper than %d", maxDepth)
+	}
+	defer func() { r.depth-- }()
+	kids := []*pattern{r.sequence()}
+	for r.err == nil && r.skip("|") {
+		kids = append(kids, r.sequence())
+	}
+	if len(kids) == 1 {
+		return kids[0]
+	}
+	return alternate(kids...)
+}
 
-func (r *patternReader) next() {
+func (r *patternReader) sequence() *pattern {
+	p := concat()
+	for r.err == nil && r.text != "" && r.text[0] != '|' && r.text[0] != ')' {
+		r.grow(1)
+		one := r.atom()
+		p.kids = append(p.kids, r.quantified(one))
+	}
+	if len(p.kids) == 1 {
+		return p.kids[0]
+	}
+	return p
+}
+
+func (r *patternReader) atom() *pattern {
 	switch c := r.take(); c {
 	case '\\':
-		if set := r.escape(&single); set != "" {
-			r.out.WriteString("[" + set + "]")
-		}
+		return r.escape()
 	case '[':
-		r.class()
+		return r.set(r.class())
 	case '.':
-		r.out.WriteString(`[^\n\r\x{2028}\x{2029}]`)
+		if r.loose {
+			return r.set(without(runeRange{'\n', '\n'}))
+		}
+		return r.set(without(runeRange{'\n', '\n'}, runeRange{'\r', '\r'}, runeRange{0x2028, 0x2029}))
 	case '(':
-		if strings.HasPrefix(r.text, "?") && !strings.HasPrefix(r.text, "?:") {
-			r.fail("lookarounds, flags and named groups are not supported; write (?:…)")
+		return r.group()
+	case '^':
+		return &pattern{op: patternBegin}
+	case '$':
+		end := &pattern{op: patternEnd}
+		if r.loose { // Python's $ also matches before a last line feed
+			return alternate(end, look(concat(setOf(runeRange{'\n', '\n'}), end), false, false))
 		}
-		r.out.WriteByte('(')
-		if rest, ok := strings.CutPrefix(r.text, "?:"); ok {
-			r.text = rest
-			r.out.WriteString("?:")
-		}
+		return end
+	case '*', '+', '?':
+		r.fail(`%c repeats nothing; write \%c for the character`, c, c)
 	case '{':
-		if q := quantifier.FindString("{" + r.text[:min(len(r.text), 32)]); q != "" {
-			r.out.WriteString(q)
-			r.text = r.text[len(q)-1:]
-			return
-		}
-		if strings.HasPrefix(r.text, ",") {
+		switch {
+		case strings.HasPrefix(r.text, ","):
 			r.fail("{,n} is a repetition only in Python; write {0,n}")
+		case len(r.text) > 0 && r.text[0] >= '0' && r.text[0] <= '9':
+			r.fail(`{ repeats nothing; write \{ for the character`)
 		}
-		r.character(c)
-	case '}', ']':
-		r.character(c)
-	case '*', '+', '?', '|', ')', '^', '$':
-		r.out.WriteRune(c)
+		return setOf(runeRange{c, c})
 	default:
-		r.character(c)
+		return setOf(runeRange{c, c})
 	}
+	return concat()
 }
 
-// sets maps class escapes to the inside of a Go class.
-type sets map[rune]string
+func (r *patternReader) set(ranges []runeRange) *pattern {
+	r.grow(len(ranges))
+	return setOf(ranges...)
+}
 
-// The characters of a class escape in both dialects, for use in a class; in either
-// dialect, for a negated class.
-const (
-	eitherDigit = `\p{Nd}`
-	eitherWord  = `\p{L}\p{N}_`
-	bothSpace   = `\t\n\v\f\r `
-	eitherSpace = `\t-\r\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
-)
-
-var (
-	single  = sets{'d': `0-9`, 'D': `^` + eitherDigit, 'w': `0-9A-Za-z_`, 'W': `^` + eitherWord, 's': bothSpace, 'S': `^` + eitherSpace}
-	within  = sets{'d': `0-9`, 'D': `\P{Nd}`, 'w': `0-9A-Za-z_`, 'W': "", 's': bothSpace, 'S': ""} // see inClass
-	negated = sets{'d': eitherDigit, 'D': `\D`, 'w': eitherWord, 'W': `\W`, 's': eitherSpace, 'S': `\S`}
-)
-
-// inClass returns the sets including complements as explicit ranges, because a Go class
-// cannot contain a class.
-var inClass = sync.OnceValue(func() sets {
-	rest := func(set string) string {
-		re, err := syntax.Parse("[^"+set+"]", syntax.Perl)
-		if err != nil {
-			panic("bug: " + err.Error())
-		}
-		var out strings.Builder
-		for i := 0; i+1 < len(re.Rune); i += 2 {
-			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, re.Rune[i], re.Rune[i+1])
-		}
-		return out.String()
-	}
-	all := sets{'W': rest(eitherWord), 'S': rest(eitherSpace)}
-	for k, v := range within {
-		if v != "" {
-			all[k] = v
+func (r *patternReader) group() *pattern {
+	kind := ""
+	for _, k := range []string{"?:", "?=", "?!", "?<=", "?<!"} {
+		if r.skip(k) {
+			kind = k
+			break
 		}
 	}
-	return all
-})
-
-// escape parses an escape after the backslash. It returns the inside of a class, or
-// writes a single character and returns "".
-func (r *patternReader) escape(known *sets) string {
-	c := r.take()
-	if set := (*known)[c]; set != "" {
-		return set
-	}
-	if c == 'p' || c == 'P' {
-		name, rest, ok := strings.Cut(r.text, "}")
-		if !ok || !strings.HasPrefix(name, "{") || len(name) > 40 {
-			r.fail(`\%c needs a {name}`, c)
-			return ""
+	if kind == "" && strings.HasPrefix(r.text, "?") {
+		name, rest, closed := strings.Cut(r.text[1:], ">")
+		if !closed || !strings.HasPrefix(name, "<") || !identifiers.MatchString(name[1:]) {
+			r.fail("flags, and groups named as in Python, are not supported; write (?:…)")
 		}
 		r.text = rest
-		return `\` + string(c) + name + "}"
 	}
-	if code, ok := r.escaped(c); ok {
-		r.character(code)
+	not := strings.HasSuffix(kind, "!")
+	if not {
+		r.loose = !r.loose
 	}
-	return ""
+	p := r.alternatives()
+	if not {
+		r.loose = !r.loose
+	}
+	if !r.skip(")") {
+		r.fail("a group is not closed")
+	}
+	if kind == "" || kind == "?:" {
+		return p
+	}
+	return look(p, not, strings.Contains(kind, "<"))
 }
 
-var oneCharacter = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', '0': 0}
-
-// escaped returns the character of an escape that stands for one.
-func (r *patternReader) escaped(c rune) (rune, bool) {
-	if code, ok := oneCharacter[c]; ok {
-		if c == '0' && r.text != "" && r.text[0] >= '0' && r.text[0] <= '9' {
-			r.fail(`octal numbers are not supported; write \x..`)
-		}
-		return code, true
-	}
-	digits := map[rune]int{'x': 2, 'u': 4}[c]
+// quantified reads a quantifier after p, if there is one.
+func (r *patternReader) quantified(p *pattern) *pattern {
+	lo, hi := 1, 1
 	switch {
-	case digits > 0:
-		var code rune
-		for range digits {
-			d := strings.IndexRune("0123456789abcdefABCDEF", r.take())
-			if d < 0 {
-				r.fail(`\%c needs %d hexadecimal digits`, c, digits)
-				return 0, false
-			}
-			if d > 15 {
-				d -= 6
-			}
-			code = code<<4 | rune(d)
+	case r.skip("*"):
+		lo, hi = 0, -1
+	case r.skip("+"):
+		lo, hi = 1, -1
+	case r.skip("?"):
+		lo, hi = 0, 1
+	case strings.HasPrefix(r.text, "{"):
+		var ok bool
+		if lo, hi, ok = r.counts(); !ok {
+			return p
 		}
-		if code >= 0xD800 && code <= 0xDFFF {
-			r.fail(`\u%x is half of a surrogate pair; write the character itself`, code)
-		}
-		return code, true
-	case c > 0x20 && c < 0x7F && !strings.ContainsRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c):
-		return c, true
-	}
-	r.fail(`\%c is not supported; backreferences and word boundaries are not supported`, c)
-	return 0, false
-}
-
-// class parses a class after its opening bracket.
-func (r *patternReader) class() {
-	known := inClass()
-	r.out.WriteByte('[')
-	if strings.HasPrefix(r.text, "^") {
-		r.text, known = r.text[1:], negated
-		r.out.WriteByte('^')
-	}
-	if strings.HasPrefix(r.text, "]") {
-		r.fail(`a class starts with ]; write \]`)
-	}
-	for r.err == nil && !strings.HasPrefix(r.text, "]") {
-		if r.out.Len() > maxSource {
-			r.fail("%w", ErrTooLarge)
-		}
-		isSet := r.member(known)
-		if len(r.text) < 2 || r.text[0] != '-' || r.text[1] == ']' {
-			continue
-		}
-		r.text = r.text[1:]
-		r.out.WriteByte('-')
-		if isSet || r.member(known) {
-			r.fail(`a class escape cannot be the end of a range; write \- for the character`)
-		}
-	}
-	r.take()
-	r.out.WriteByte(']')
-}
-
-// member writes a character or a class escape inside a class; isSet reports which.
-func (r *patternReader) member(known sets) (isSet bool) {
-	c := r.take()
-	switch {
-	case c == '\\' && strings.HasPrefix(r.text, "b"): // a backspace inside a class
-		r.text = r.text[1:]
-		r.character('\b')
-	case c == '\\':
-		set := r.escape(&known)
-		r.out.WriteString(set)
-		return set != ""
-	case c == '[' && strings.HasPrefix(r.text, ":"):
-		r.fail(`[:classes:] are not supported; write \[ for the character`)
 	default:
-		r.character(c)
+		return p
 	}
-	return false
+	r.skip("?") // whether a repetition is lazy does not change what matches
+	if strings.HasPrefix(r.text, "*") || strings.HasPrefix(r.text, "+") || strings.HasPrefix(r.text, "?") {
+		r.fail("a repetition of a repetition is not supported; write (?:…) around the inner one")
+	}
+	return repeated(p, lo, hi)
+}
+
+// counts reads {n}, {n,} or {n,m}. Other text after a brace is literal.
+func (r *patternReader) counts() (lo, hi int, ok bool) {
+	inside, rest, closed := strings.Cut(r.text[1:], "}")
+	if strings.HasPrefix(inside, ",") {
+		r.fail("{,n} is a repetition only in Python; write {0,n}")
+		return 0, 0, false
+	}
+	least, most, isRange := strings.Cut(inside, ",")
+	lo, okLo := smallNumber(least)
+	hi, okHi := smallNumber(most)
+	switch {
+	case !isRange:
+		hi, okHi = lo, true
+	case most == "":
+		hi, okHi = -1, true
+	}
+	if !closed || strings.Trim(inside, "0123456789,") != "" || least == "" || strings.Contains(most, ",") {
+		return 0, 0, false
+	}
+	if !okLo || !okHi || hi >= 0 && hi < lo {
+		r.fail("{%.20s}: expected repetitions of at most %d, the smaller number first", inside, maxRepeat)
+	}
+	r.text = rest
+	return lo, hi, true
+}
+
+// maxRepeat limits the numbers of a repetition, like Go's package regexp.
+const maxRepeat = 1000
+
+func smallNumber(text string) (int, bool) {
+	n := 0
+	for _, c := range text {
+		if n = n*10 + int(c-'0'); n > maxRepeat {
+			return 0, false
+		}
+	}
+	return n, true
 }

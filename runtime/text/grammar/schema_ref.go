@@ -2,56 +2,67 @@ package grammar
 
 import (
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// reference writes a $ref, once as a rule; schemas may be recursive.
-func (w *schemaWriter) reference(o *object, ref any, path string) part {
-	rest := o.clone(append([]string{"$ref"}, annotations...)...)
-	target, name := w.lookup(ref, path)
+// documents are the schemas of one document that have identifiers.
+type documents struct {
+	bases   map[*object]string // of each object, the identifier of the schema around it
+	schemas map[string]any     // by absolute identifier
+	anchors map[string]*object // by absolute identifier and anchor
+	dynamic map[string]int     // number of schemas with each $dynamicAnchor
+}
+
+// reference returns the node that a $ref or $dynamicRef names.
+func (w *schemaWriter) reference(o *object, ref any, path string) *expr {
+	target, name := w.lookup(o, ref, path)
 	if w.err != nil {
-		return w.b.nothing()
+		return w.exprs.none
 	}
-	if len(rest.keys) > 0 {
-		return w.value(w.merge(target, rest, path), path)
-	}
-	if slices.Contains(w.chain, name) {
-		return w.fail(path+"/$ref", "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+name)
-	}
-	r, known := w.refs[w.mode.named(name)]
-	if !known {
-		r = w.b.rule("$ref " + name)
-		w.refs[w.mode.named(name)] = r
-		w.chain = append(w.chain, name)
-		w.b.define(r, w.value(target, name))
-		w.chain = w.chain[:len(w.chain)-1]
-	}
-	return w.b.call(r)
+	return w.node(target, name)
 }
 
-// child writes a nested value, in which references may recur.
-func (w *schemaWriter) child(schema any, path string) part {
-	return w.in(w.mode.inner(), schema, path)
-}
-
-// lookup resolves a $ref in the same document.
-func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
+// lookup resolves a reference in the document.
+func (w *schemaWriter) lookup(o *object, ref any, path string) (target any, name string) {
 	text, ok := ref.(string)
-	if !ok || !strings.HasPrefix(text, "#") {
-		w.fail(path+"/$ref", "%.80s is not supported; use a reference within the schema (#/…)", writeJSON(ref))
+	if !ok {
+		w.fail(path+"/$ref", "expected a string, found %.40s", writeJSON(ref))
 		return nil, ""
 	}
-	name = strings.TrimPrefix(text, "#")
-	if !w.spend(len(name)/16, path) {
+	if !w.spend(len(text)/16, path) {
 		return nil, ""
 	}
-	at := w.root
-	if plain, err := url.PathUnescape(name); err == nil {
-		name = plain
+	if w.documents == nil {
+		w.documents = &documents{bases: map[*object]string{}, schemas: map[string]any{"": w.root}, anchors: map[string]*object{}, dynamic: map[string]int{}}
+		w.scan(w.root, "", 0)
 	}
-	for _, step := range strings.Split(name, "/")[1:] {
+	d := w.documents
+	address, fragment, _ := strings.Cut(resolve(d.bases[o], text), "#")
+	root, known := d.schemas[address]
+	if !known {
+		w.fail(path+"/$ref", "%.80q is not in the schema; use a reference within the schema (#/…)", text)
+		return nil, ""
+	}
+	if plain, err := url.PathUnescape(fragment); err == nil {
+		fragment = plain
+	}
+	if fragment != "" && !strings.HasPrefix(fragment, "/") {
+		at, known := d.anchors[address+"#"+fragment]
+		switch {
+		case !known:
+			w.fail(path+"/$ref", "%.80q does not exist in the schema", text)
+		case o.values["$dynamicRef"] == ref && d.dynamic[fragment] > 1:
+			w.fail(path+"/$dynamicRef", "%.80q: a $dynamicAnchor that several schemas define is not supported; give them different names", text)
+		}
+		return at, "#" + fragment
+	}
+	return w.follow(root, fragment, text, path)
+}
+
+// follow resolves a JSON pointer.
+func (w *schemaWriter) follow(at any, pointer, text, path string) (target any, name string) {
+	for _, step := range strings.Split(pointer, "/")[1:] {
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 		found := false
 		switch v := at.(type) {
@@ -67,146 +78,62 @@ func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 			return nil, ""
 		}
 	}
-	if name != "" && !strings.HasPrefix(name, "/") {
-		w.fail(path+"/$ref", "%.80q: anchors are not supported; write #/…", text)
-	}
-	return at, name
+	return at, pointer
 }
 
-// size returns the number of keys and properties of a schema.
-func (o *object) size() int {
-	n := 1 + len(o.keys)
-	if p, ok := o.values["properties"].(*object); ok {
-		n += len(p.keys)
+// resolve returns the absolute identifier of a reference.
+func resolve(base, ref string) string {
+	if base == "" || strings.HasPrefix(ref, "#") {
+		return base + ref
 	}
-	return n
+	b, err := url.Parse(base)
+	if err != nil {
+		return ref
+	}
+	r, err := url.Parse(ref)
+	if err != nil {
+		return ref
+	}
+	return b.ResolveReference(r).String()
 }
 
-// mergeAll merges a schema with those in its allOf.
-func (w *schemaWriter) mergeAll(o *object, path string) any {
-	list, ok := o.values["allOf"].([]any)
-	if !ok {
-		w.fail(path+"/allOf", "expected a list of schemas")
-		return false
-	}
-	var all any = o.clone("allOf")
-	for i, sub := range list {
-		all = w.merge(all, sub, path+"/allOf/"+strconv.Itoa(i))
-	}
-	return all
-}
-
-// merge returns a schema that is valid where both are valid.
-func (w *schemaWriter) merge(a, b any, path string) any {
-	if w.depth++; w.depth > maxDepth {
-		w.fail(path, "schemas are nested deeper than %d", maxDepth)
-	}
-	defer func() { w.depth-- }()
-	a, b = w.resolved(a, path), w.resolved(b, path)
-	switch {
-	case w.err != nil || w.b.err != nil || a == false || b == false:
-		return false
-	case a == true:
-		return b
-	case b == true:
-		return a
-	}
-	x, xok := a.(*object)
-	y, yok := b.(*object)
-	if !xok || !yok {
-		w.fail(path, "expected schemas to merge")
-		return false
-	}
-	if !w.spend(8*(x.size()+y.size()), path) || !w.checkWords(x, path) || !w.checkWords(y, path) {
-		return false
-	}
-	x, y = w.normal(x, path), w.normal(y, path)
-	out := x.clone()
-	y = y.clone()
-	closeOver(out, y)
-	for _, k := range y.keys {
-		old, both := out.get(k)
-		switch {
-		case !both:
-			out.set(k, y.values[k])
-		case slices.Contains(annotations, k) || slices.Contains([]string{"prefixItems", "items", "additionalItems"}, k):
-		default:
-			out.set(k, w.mergeWord(k, old, y.values[k], path))
-		}
-	}
-	out = w.mergeItems(out, x, y, path)
-	if list, ok := out.values["enum"].([]any); ok && len(list) == 0 {
-		return false
-	}
-	return out
-}
-
-// resolved resolves a schema that is a reference.
-func (w *schemaWriter) resolved(s any, path string) any {
-	o, ok := s.(*object)
-	if !ok {
-		return s
-	}
-	if ref, ok := o.get("$ref"); ok {
-		target, _ := w.lookup(ref, path)
-		if rest := o.clone(append([]string{"$ref"}, annotations...)...); len(rest.keys) > 0 {
-			return w.merge(target, rest, path)
-		}
-		return w.resolvedOnce(target, path)
-	}
-	if o.has("allOf") {
-		return w.mergeAll(o, path)
-	}
-	return s
-}
-
-// resolvedOnce resolves a chain of references, which may be cyclic.
-func (w *schemaWriter) resolvedOnce(s any, path string) any {
-	if w.depth++; w.depth > maxDepth {
-		w.fail(path, "references are cyclic")
-		return false
-	}
-	defer func() { w.depth-- }()
-	return w.resolved(s, path)
-}
-
-// closeOver applies each schema's additionalProperties to the properties that only the
-// other one names. It modifies both objects.
-func closeOver(a, b *object) {
-	pa, _ := a.values["properties"].(*object)
-	pb, _ := b.values["properties"].(*object)
-	closeOne(a, pa, pb, b)
-	closeOne(b, pb, pa, a)
-}
-
-// closeOne applies other's additionalProperties to o's properties that other does not
-// name.
-func closeOne(o, own, named, other *object) {
-	extra, closed := other.get("additionalProperties")
-	if !closed || own == nil {
+// scan records the identifiers and the anchors in a value. It skips constants, which are
+// no schemas.
+func (w *schemaWriter) scan(v any, base string, depth int) {
+	if depth > maxDepth || !w.spend(2, "") {
 		return
 	}
-	limited := own.clone()
-	for _, k := range own.keys {
-		if named == nil || !named.has(k) {
-			limited.set(k, both(own.values[k], extra))
+	d := w.documents
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			w.scan(x, base, depth+1)
+		}
+	case *object:
+		id, _ := v.values["$id"].(string)
+		switch {
+		case strings.HasPrefix(id, "#") && len(id) > 1: // an anchor in drafts 6 and 7
+			d.anchors[base+id] = v
+		case id != "":
+			base, _, _ = strings.Cut(resolve(base, id), "#")
+			if _, known := d.schemas[base]; known && v != w.root {
+				w.fail(id, "two schemas have this $id; give them different ones")
+			}
+			d.schemas[base] = v
+		}
+		d.bases[v] = base
+		for _, word := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := v.values[word].(string); ok {
+				d.anchors[base+"#"+name] = v
+				if word == "$dynamicAnchor" {
+					d.dynamic[name]++
+				}
+			}
+		}
+		for _, k := range v.keys {
+			if k != "const" && k != "enum" && k != "default" && k != "examples" {
+				w.scan(v.values[k], base, depth+1)
+			}
 		}
 	}
-	o.set("properties", limited)
-}
-
-// both returns a schema that is valid where a and b are valid.
-func both(a, b any) any {
-	if a == false || b == false {
-		return false
-	}
-	if a == true {
-		return b
-	}
-	if b == true {
-		return a
-	}
-	o := newObject()
-	o.set("allOf", []any{a, b})
-	return o
 }

@@ -1,6 +1,6 @@
 package grammar
 
-import "fmt"
+import "slices"
 
 // rule returns a rule of this package and creates it on first use.
 func (w *schemaWriter) rule(name string, make func() part) part {
@@ -27,15 +27,16 @@ var escaped = []runeRange{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}
 
 // jsonText writes characters in a JSON string: unescaped if possible, else as the
 // shortest escape.
-func jsonText(b *builder, ranges []runeRange) part {
-	parts := []part{b.runes(intersect(ranges, without(escaped...)))}
+func jsonText(b *builder, p part, ranges []runeRange) {
+	b.runesInto(p, intersect(ranges, without(escaped...)))
 	for _, r := range intersect(ranges, escaped) {
 		for c := r.lo; c <= r.hi; c++ {
 			text := writeJSON(string(c))
-			parts = append(parts, b.literal(text[1:len(text)-1]))
+			one := b.literal(text[1 : len(text)-1])
+			b.eps(p.in, one.in)
+			b.eps(one.out, p.out)
 		}
 	}
-	return b.alt(parts...)
 }
 
 // character writes any character of a JSON string, in all spellings.
@@ -59,82 +60,109 @@ func (w *schemaWriter) character() part {
 	})
 }
 
-// string writes the strings of a schema.
-func (w *schemaWriter) string(o *object, path string) part {
+// string writes the strings that meet a list of tests.
+func (w *schemaWriter) string(tests []textTest) part {
 	b := w.b
-	quoted := func(p part) part { return b.seq(b.literal(`"`), p, b.literal(`"`)) }
-	chars, one := charset(jsonText), w.character
+	mark, chars, one := `"`, charset(jsonText), w.character
 	if w.plain() {
-		mark := ""
+		mark, chars = "", w.plainChars()
 		if w.mode == asPython {
 			mark = w.format.Quote
 		}
-		quoted, chars = func(p part) part { return b.seq(w.text(mark), p, w.text(mark)) }, w.plainChars()
-		one = func() part { return chars(b, anyRune) }
+		one = func() part { return b.set(anyRune, chars) }
 	}
-	pattern, hasPattern := w.patternOf(o, path)
-	known := w.formatOf(o, path)
-	lo, hi := w.count(o, "minLength", path), w.count(o, "maxLength", path)
-	bounded := lo > 0 || hi >= 0
-	if hasPattern && known != "" || (hasPattern || known != "") && bounded {
-		return w.fail(path, "pattern, format and length limits of one string cannot be combined; write the lengths into the pattern, as in ^[a-z]{2,8}$")
-	}
+	quoted := func(p part) part { return b.seq(w.text(mark), p, w.text(mark)) }
 	switch {
-	case hasPattern:
-		p, err := b.regex(pattern, chars, false)
-		if err != nil {
-			return w.fail(path+"/pattern", "%v", err)
+	case len(tests) == 0 && w.plain():
+		return w.rule(w.mode.named("text"), func() part { return quoted(b.except(w.endOfText())) })
+	case len(tests) == 0:
+		return w.rule("string", func() part { return quoted(b.star(w.character())) })
+	case len(tests) == 1 && tests[0].kind == testLength && !tests[0].not:
+		if t := tests[0]; t.hi < 0 || t.lo <= t.hi {
+			return quoted(b.repeat(t.lo, t.hi, one))
 		}
-		return quoted(p)
-	case known != "":
-		p, err := b.regex(known, chars, true)
-		if err != nil {
-			panic(fmt.Sprintf("bug: format %v: %v", o.values["format"], err))
+		return b.nothing()
+	}
+	return w.rule(w.mode.named(testsKey(tests)), func() part {
+		if p, ok := w.single(tests, chars); ok {
+			return quoted(p)
 		}
-		return quoted(p)
-	case bounded:
-		return w.limited(lo, hi, path, quoted, one)
-	case w.plain():
-		return w.rule("text", func() part { return quoted(b.except(w.endOfText())) })
-	}
-	return w.rule("string", func() part { return quoted(b.star(w.character())) })
+		d := w.automaton(tests)
+		if d == nil {
+			return b.nothing()
+		}
+		return quoted(b.automaton(d, chars))
+	})
 }
 
-// patternOf returns the pattern in Go's syntax.
-func (w *schemaWriter) patternOf(o *object, path string) (pattern string, ok bool) {
-	v, ok := o.get("pattern")
-	if !ok {
-		return "", false
+// single writes a single pattern or format directly, if it has no look-around. Unlike a
+// deterministic automaton, the network cannot become larger than the pattern.
+func (w *schemaWriter) single(tests []textTest, chars charset) (part, bool) {
+	if len(tests) != 1 || tests[0].not || tests[0].kind != testPattern && tests[0].kind != testFormat {
+		return part{}, false
 	}
-	text, isText := v.(string)
-	if !isText {
-		w.fail(path+"/pattern", "expected a string")
-		return "", false
+	p := w.patternOf(tests[0], false)
+	if p == nil {
+		return part{}, false
 	}
-	if !w.spend(len(text)/8, path) {
-		return "", false
-	}
-	pattern, err := portable(text)
-	if err != nil {
-		w.fail(path+"/pattern", "%v", err)
-	}
-	return pattern, err == nil
+	return w.b.pattern(p, chars, tests[0].kind == testFormat)
 }
 
-// formatOf returns the pattern of a known format, or "" for an unknown one.
-func (w *schemaWriter) formatOf(o *object, path string) string {
-	name, isText := o.values["format"].(string)
-	if !isText && o.has("format") {
-		w.fail(path+"/format", "expected the name of a format")
+// stringLeaf returns the leaf of a schema's keywords for strings.
+func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
+	var tests []textTest
+	if o.has("minLength", "maxLength") {
+		tests = append(tests, textTest{kind: testLength, lo: w.count(o, "minLength", path), hi: w.count(o, "maxLength", path), path: path})
 	}
-	return formats[name]
+	if v, ok := o.get("pattern"); ok {
+		text, isText := v.(string)
+		if !isText {
+			w.fail(path+"/pattern", "expected a string")
+		}
+		tests = append(tests, textTest{kind: testPattern, text: text, path: path + "/pattern"})
+	}
+	if v, ok := o.get("format"); ok {
+		name, isText := v.(string)
+		if !isText {
+			w.fail(path+"/format", "expected the name of a format")
+		}
+		if formats[name] != "" {
+			tests = append(tests, textTest{kind: testFormat, text: name, path: path + "/format"})
+		}
+	}
+	if tests == nil {
+		return w.exprs.any
+	}
+	var each []*expr
+	for _, t := range tests { // a leaf for each, because each may be negated
+		if t.kind == testLength && t.lo == 0 && t.hi < 0 {
+			continue
+		}
+		each = append(each, w.leaf(restricted(kindString, &shape{texts: []textTest{t}}), path))
+	}
+	return w.all(each...)
 }
 
-func (w *schemaWriter) limited(lo, hi int, path string, quoted func(part) part, one func() part) part {
-	if hi >= 0 && hi < lo {
-		return w.fail(path, "minLength %d is more than maxLength %d", lo, hi)
+// joinTexts returns the tests of two shapes, each once.
+func joinTexts(a, b []textTest) []textTest {
+	out := slices.Clone(a)
+next:
+	for _, t := range b {
+		for i, known := range out {
+			switch {
+			case known.key() == t.key():
+				continue next
+			case known.kind == testLength && t.kind == testLength && !known.not && !t.not:
+				out[i].lo = max(known.lo, t.lo)
+				if known.hi < 0 || t.hi >= 0 && t.hi < known.hi {
+					out[i].hi = t.hi
+				}
+				continue next
+			}
+		}
+		out = append(out, t)
 	}
-	return quoted(w.b.repeat(lo, hi, one))
+	return out
 }
 
 // count reads a non-negative integer keyword; if absent, a minimum is 0 and a maximum

@@ -16,6 +16,12 @@ var anyRune = []runeRange{{0, 0xD7FF}, {0xE000, maxRune}}
 // runes matches one character of the ranges, in UTF-8.
 func (b *builder) runes(ranges []runeRange) part {
 	p := b.nothing()
+	b.runesInto(p, ranges)
+	return p
+}
+
+// runesInto adds to p the characters of the ranges, in UTF-8.
+func (b *builder) runesInto(p part, ranges []runeRange) {
 	for _, r := range clip(ranges) {
 		for _, length := range []struct{ lo, hi rune }{{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, maxRune}} {
 			lo, hi := max(r.lo, length.lo), min(r.hi, length.hi)
@@ -24,7 +30,6 @@ func (b *builder) runes(ranges []runeRange) part {
 			}
 		}
 	}
-	return p
 }
 
 // encoded adds to p the characters from lo to hi, which have encodings of equal length.
@@ -88,6 +93,37 @@ func without(ranges ...runeRange) []runeRange {
 	out := anyRune
 	for _, r := range ranges {
 		out = intersect(out, []runeRange{{0, r.lo - 1}, {r.hi + 1, maxRune}})
+	}
+	return out
+}
+
+// merged returns the ranges in order, without overlaps.
+func merged(ranges []runeRange) []runeRange {
+	sorted := slices.Clone(ranges)
+	slices.SortFunc(sorted, func(a, b runeRange) int { return int(a.lo - b.lo) })
+	var out []runeRange
+	for _, r := range sorted {
+		if n := len(out); n > 0 && r.lo <= out[n-1].hi+1 {
+			out[n-1].hi = max(out[n-1].hi, r.hi)
+		} else if r.lo <= r.hi {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// outside returns the code points outside of the ranges.
+func outside(ranges []runeRange) []runeRange {
+	var out []runeRange
+	from := rune(0)
+	for _, r := range merged(ranges) {
+		if r.lo > from {
+			out = append(out, runeRange{from, r.lo - 1})
+		}
+		from = r.hi + 1
+	}
+	if from <= maxRune {
+		out = append(out, runeRange{from, maxRune})
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package regexp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -38,6 +39,20 @@ func Category(names ...string) Set {
 		}
 	}
 	return normalizeSet(pairs)
+}
+
+// Property returns the code points of a property in ECMA-262's spelling: a general
+// category, a script, a binary property, or one of them after its name and an equals
+// sign.
+func Property(name string) (Set, error) {
+	key, value, isPair := strings.Cut(name, "=")
+	switch {
+	case !isPair && name != "":
+		return propertySet(name)
+	case isPair && slices.Contains([]string{"General_Category", "gc", "Script", "sc"}, key):
+		return propertySet(value)
+	}
+	return nil, fmt.Errorf("unknown character property %.40q", name)
 }
 
 // propertySet returns the set of \p{name}: a general category, a script or a POSIX
@@ -90,7 +105,8 @@ func lookupProperty(key string) (Set, bool) {
 			return Table(table), true
 		}
 	}
-	return nil, false
+	set, ok := emojiProperties[key]
+	return set, ok
 }
 
 var longCategories = map[string]string{

@@ -1,0 +1,383 @@
+package grammar
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A program runs a pattern with look-around as a machine. Its states are sets of
+// threads: each is an instruction with the look-aheads that the rest of the text must
+// still meet. Looks behind run beside it as programs of their own.
+type program struct {
+	code    []instruction
+	sets    [][]bool // by set and class
+	looks   []*program
+	anyEnd  bool  // the match may be followed by other text
+	behind  []int // the looks behind
+	spend   func(int) bool
+	ids     map[string]int32
+	states  []programState
+	next    [][]int32
+	classes int
+}
+
+type instruction struct {
+	op     instructionOp
+	index  int     // of the set or the look
+	not    bool    // of a look
+	behind bool    // of a look
+	to     []int32 // where it continues
+}
+
+type instructionOp uint8
+
+const (
+	runSet instructionOp = iota
+	runSplit
+	runLook
+	runBegin
+	runMatch
+)
+
+// A programState is a set of threads, and the states of the looks behind.
+type programState struct {
+	threads []thread
+	behind  []int32
+	now     bool // a match has ended, whatever text follows
+}
+
+type thread struct {
+	at      int32
+	pending []pending // in order
+}
+
+// pending is a look-ahead that has begun.
+type pending struct {
+	look, state int32
+	not         bool
+}
+
+const (
+	maxCode    = 20000
+	maxThreads = 2000
+)
+
+// newProgram compiles a pattern. It matches a text that contains the pattern or, with
+// whole, is matched by it.
+func newProgram(p *pattern, a *alphabet, whole bool, spend func(int) bool) (*program, error) {
+	g := &program{spend: spend, ids: map[string]int32{}, classes: len(a.classes), anyEnd: !whole}
+	c := &compiler{program: g, alphabet: a, known: map[string]int{}}
+	if !whole {
+		p = concat(repeated(setOf(runeRange{0, maxRune}), 0, -1), p)
+	}
+	c.compile(p, c.add(instruction{op: runMatch}))
+	return g, c.err
+}
+
+// newLook compiles the pattern of a look, which begins or, with behind, ends at a
+// place of the text.
+func newLook(p *pattern, a *alphabet, behind bool, spend func(int) bool) (*program, error) {
+	if !behind {
+		g, err := newProgram(p, a, true, spend)
+		g.anyEnd = true
+		return g, err
+	}
+	if p.has(patternLook, patternEnd) {
+		return nil, fmt.Errorf("look-arounds in a look-behind are not supported; write them outside of it")
+	}
+	return newProgram(concat(repeated(setOf(runeRange{0, maxRune}), 0, -1), p), a, true, spend)
+}
+
+// A compiler writes the instructions of a program from the last to the first, so the
+// program begins at the last instruction.
+type compiler struct {
+	*program
+	alphabet *alphabet
+	known    map[string]int // sets by key
+	depth    int
+	err      error
+}
+
+func (c *compiler) add(i instruction) int32 {
+	if len(c.code) >= maxCode || !c.spend(1) {
+		if c.err == nil {
+			c.err = fmt.Errorf("%w: the pattern has more than %d steps; use shorter repetitions", ErrTooLarge, len(c.code))
+		}
+		return 0
+	}
+	c.code = append(c.code, i)
+	return int32(len(c.code) - 1)
+}
+
+// compile writes the instructions of p, which continue at to, and returns their entry.
+func (c *compiler) compile(p *pattern, to int32) int32 {
+	if c.depth++; c.depth > 2*maxDepth && c.err == nil {
+		c.err = fmt.Errorf("%w: groups are nested deeper than %d", ErrTooLarge, maxDepth)
+	}
+	defer func() { c.depth-- }()
+	if c.err != nil {
+		return to
+	}
+	switch p.op {
+	case patternSet:
+		return c.add(instruction{op: runSet, index: c.set(p.ranges), to: []int32{to}})
+	case patternConcat:
+		for _, kid := range slices.Backward(p.kids) {
+			to = c.compile(kid, to)
+		}
+	case patternAlternate:
+		var entries []int32
+		for _, kid := range p.kids {
+			entries = append(entries, c.compile(kid, to))
+		}
+		return c.add(instruction{op: runSplit, to: entries})
+	case patternRepeat:
+		return c.repeat(p, to)
+	case patternLook:
+		return c.look(p, to)
+	case patternBegin:
+		return c.add(instruction{op: runBegin, to: []int32{to}})
+	case patternEnd:
+		return c.look(look(setOf(runeRange{0, maxRune}), true, false), to)
+	}
+	return to
+}
+
+func (c *compiler) set(ranges []runeRange) int {
+	key := rangesKey(merged(clip(ranges)))
+	n, ok := c.known[key]
+	if !ok {
+		n = len(c.sets)
+		c.known[key] = n
+		c.sets = append(c.sets, c.alphabet.contains(ranges))
+	}
+	return n
+}
+
+func (c *compiler) repeat(p *pattern, to int32) int32 {
+	if p.hi < 0 {
+		loop := c.add(instruction{op: runSplit})
+		entry := c.compile(p.kids[0], loop)
+		if c.err != nil {
+			return to
+		}
+		c.code[loop].to = []int32{entry, to}
+		to = c.add(instruction{op: runSplit, to: []int32{loop}})
+	}
+	end := to
+	for i := p.lo; i < p.hi && c.err == nil; i++ {
+		entry := c.compile(p.kids[0], to)
+		to = c.add(instruction{op: runSplit, to: []int32{entry, end}})
+	}
+	for i := 0; i < p.lo && c.err == nil; i++ {
+		to = c.compile(p.kids[0], to)
+	}
+	return to
+}
+
+func (c *compiler) look(p *pattern, to int32) int32 {
+	inner, err := newLook(p.kids[0], c.alphabet, p.behind, c.spend)
+	if err != nil {
+		if c.err == nil {
+			c.err = err
+		}
+		return to
+	}
+	if p.behind {
+		c.program.behind = append(c.program.behind, len(c.looks))
+	}
+	c.looks = append(c.looks, inner)
+	return c.add(instruction{op: runLook, index: len(c.looks) - 1, not: p.not, behind: p.behind, to: []int32{to}})
+}
+
+func (g *program) start() (int32, error) {
+	behind := make([]int32, len(g.behind))
+	for i, l := range g.behind {
+		var err error
+		if behind[i], err = g.looks[l].start(); err != nil {
+			return 0, err
+		}
+	}
+	return g.close([]thread{{at: int32(len(g.code) - 1)}}, behind, true)
+}
+
+func (g *program) accepts(state int32) bool {
+	s := &g.states[state]
+	if s.now {
+		return true
+	}
+	return slices.ContainsFunc(s.threads, func(t thread) bool {
+		return g.code[t.at].op == runMatch && !slices.ContainsFunc(t.pending, func(p pending) bool {
+			return g.looks[p.look].accepts(p.state) == p.not
+		})
+	})
+}
+
+func (g *program) step(state int32, class int) (int32, error) {
+	if g.states[state].now {
+		return state, nil
+	}
+	if g.next[state] == nil {
+		g.next[state] = slices.Repeat([]int32{noState - 1}, g.classes)
+	}
+	if to := g.next[state][class]; to >= noState {
+		return to, nil
+	}
+	s := g.states[state] // a copy: close appends to the states
+	behind := make([]int32, len(g.behind))
+	for i, l := range g.behind {
+		behind[i] = s.behind[i]
+		if behind[i] == noState {
+			continue
+		}
+		var err error
+		if behind[i], err = g.looks[l].step(behind[i], class); err != nil {
+			return 0, err
+		}
+	}
+	var threads []thread
+	for _, t := range s.threads {
+		code := &g.code[t.at]
+		rest, ok, err := g.advance(t.pending, class)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case !ok:
+		case code.op == runMatch && g.anyEnd:
+			threads = append(threads, thread{t.at, rest})
+		case code.op == runSet && g.sets[code.index][class]:
+			threads = append(threads, thread{code.to[0], rest})
+		}
+	}
+	to, err := g.close(threads, behind, false)
+	g.next[state][class] = to
+	return to, err
+}
+
+// advance steps look-aheads by a character; ok is false if one of them fails.
+func (g *program) advance(list []pending, class int) (rest []pending, ok bool, err error) {
+	for _, p := range list {
+		to, err := g.looks[p.look].step(p.state, class)
+		if err != nil {
+			return nil, false, err
+		}
+		if rest, ok = g.begin(rest, pending{p.look, to, p.not}); !ok {
+			return nil, false, nil
+		}
+	}
+	return rest, true, nil
+}
+
+// begin adds a look-ahead to a list unless it has already succeeded; ok is false if it
+// has failed.
+func (g *program) begin(list []pending, p pending) ([]pending, bool) {
+	switch {
+	case p.state == noState:
+		return list, p.not
+	case g.looks[p.look].states[p.state].now:
+		return list, !p.not
+	}
+	i, found := slices.BinarySearchFunc(list, p, func(a, b pending) int {
+		return cmp.Or(cmp.Compare(a.look, b.look), cmp.Compare(a.state, b.state))
+	})
+	if found {
+		return list, true
+	}
+	return slices.Insert(slices.Clone(list), i, p), true
+}
+
+// close follows the instructions that read no character and returns the resulting
+// state.
+func (g *program) close(list []thread, behind []int32, first bool) (int32, error) {
+	seen := map[string]bool{}
+	free := map[int32]bool{} // instructions with a thread that needs no look-ahead
+	out := programState{behind: behind}
+	for len(list) > 0 {
+		t := list[len(list)-1]
+		list = list[:len(list)-1]
+		key := threadKey(t)
+		if seen[key] || free[t.at] {
+			continue
+		}
+		seen[key], free[t.at] = true, len(t.pending) == 0
+		if len(seen) > maxThreads || !g.spend(1+len(t.pending)) {
+			return 0, fmt.Errorf("%w: the pattern has too many parses; use fewer alternatives and repetitions", ErrTooLarge)
+		}
+		switch code := &g.code[t.at]; code.op {
+		case runSplit:
+			for _, to := range slices.Backward(code.to) {
+				list = append(list, thread{to, t.pending})
+			}
+		case runBegin:
+			if first {
+				list = append(list, thread{code.to[0], t.pending})
+			}
+		case runLook:
+			rest, ok, err := g.look(code, t.pending, behind, first)
+			if err != nil {
+				return 0, err
+			}
+			if ok {
+				list = append(list, thread{code.to[0], rest})
+			}
+		default:
+			out.now = out.now || code.op == runMatch && g.anyEnd && len(t.pending) == 0
+			out.threads = append(out.threads, t)
+		}
+	}
+	return g.state(out), nil
+}
+
+// look evaluates a look at the current place of the text.
+func (g *program) look(code *instruction, list []pending, behind []int32, first bool) (rest []pending, ok bool, err error) {
+	l := g.looks[code.index]
+	if code.behind {
+		at := behind[slices.Index(g.behind, code.index)]
+		return list, (at != noState && l.accepts(at)) != code.not, nil
+	}
+	if len(l.behind) > 0 {
+		return nil, false, fmt.Errorf("a look-behind or a word boundary in a look-ahead is not supported; write it outside of it")
+	}
+	at, err := l.close([]thread{{at: int32(len(l.code) - 1)}}, nil, first)
+	if err != nil {
+		return nil, false, err
+	}
+	rest, ok = g.begin(list, pending{int32(code.index), at, code.not})
+	return rest, ok, nil
+}
+
+func threadKey(t thread) string {
+	key := []int32{t.at}
+	for _, p := range t.pending {
+		key = append(key, p.look, p.state)
+	}
+	return stateKey(key)
+}
+
+// state returns the number of a state.
+func (g *program) state(s programState) int32 {
+	if len(s.threads) == 0 {
+		return noState
+	}
+	var key string
+	if s.now {
+		s = programState{now: true}
+		key = "now"
+	} else {
+		slices.SortFunc(s.threads, func(a, b thread) int { return cmp.Compare(threadKey(a), threadKey(b)) })
+		key = stateKey(s.behind)
+		for _, t := range s.threads {
+			key += threadKey(t) + stateKey([]int32{-1})
+		}
+	}
+	id, ok := g.ids[key]
+	if !ok {
+		id = int32(len(g.states))
+		g.ids[key] = id
+		g.states = append(g.states, s)
+		g.next = append(g.next, nil)
+	}
+	return id
+}

@@ -1,0 +1,140 @@
+package grammar
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// constants writes values literally.
+func (w *schemaWriter) constants(list []any, path string) part {
+	var parts []part
+	for _, v := range list {
+		if w.b.err != nil {
+			break
+		}
+		parts = append(parts, w.constant(v, path))
+	}
+	return w.b.alt(parts...)
+}
+
+func (w *schemaWriter) constant(v any, path string) part {
+	b := w.b
+	var parts []part
+	switch v := v.(type) {
+	case json.Number:
+		return w.text(plainNumber(v))
+	case []any:
+		for i, x := range v {
+			if i > 0 {
+				parts = append(parts, w.comma())
+			}
+			parts = append(parts, w.inside(x, path))
+		}
+		return w.enclosed("[", "]", b.seq(parts...))
+	case *object:
+		for i, k := range v.keys {
+			if i > 0 {
+				parts = append(parts, w.comma())
+			}
+			parts = append(parts, w.member(w.key(k, path), w.inside(v.values[k], path)))
+		}
+		return w.enclosed("{", "}", b.seq(parts...))
+	case bool, nil:
+		return w.word(v)
+	case string:
+		if w.plain() {
+			return w.plainText(v, path)
+		}
+	}
+	return w.text(writeJSON(v))
+}
+
+// inside writes a constant inside of another.
+func (w *schemaWriter) inside(v any, path string) part {
+	before := w.mode
+	w.mode = before.inner()
+	defer func() { w.mode = before }()
+	return w.constant(v, path)
+}
+
+// text writes a text literally, with one state per byte.
+func (w *schemaWriter) text(text string) part {
+	b := w.b
+	if len(b.states)+len(text) >= maxStates {
+		b.fail(fmt.Errorf("%w: more than %d states", ErrTooLarge, maxStates))
+		return b.nothing()
+	}
+	p := b.empty()
+	for i := range len(text) {
+		to := b.state()
+		b.states[p.out].edges = append(b.states[p.out].edges, edge{text[i], text[i], to})
+		p.out = to
+	}
+	return p
+}
+
+// plainNumber formats a constant as in the schema, but integers without point and
+// exponent, so that every reader decodes them as integers.
+func plainNumber(n json.Number) string {
+	if text := numberText(n); !strings.ContainsAny(text, ".eE") && text != "" {
+		return text
+	}
+	return n.String()
+}
+
+// freeKey writes the string of a key that is not in taken: a trie of these keys that
+// is left where a character differs. Inside the trie it writes no escapes, which could
+// spell a taken key differently.
+func (w *schemaWriter) freeKey(taken []string) part {
+	b := w.b
+	bare := w.bareKeys()
+	if len(taken) == 0 && !bare {
+		return w.string(nil)
+	}
+	mark, spell, one := `"`, charset(jsonText), w.character
+	if bare {
+		mark, spell, one = "", plainText, func() part { return b.runes(identifierRunes) }
+	}
+	rest := b.star(one())
+	quote := b.literal(mark)
+	b.eps(rest.out, quote.in)
+	node := func() map[rune]int32 { return map[rune]int32{} }
+	open := b.literal(mark)
+	next := map[int32]map[rune]int32{open.out: node()}
+	order := []int32{open.out}
+	taking := map[int32]bool{}
+	for _, name := range taken {
+		at := open.out
+		for _, r := range name {
+			to, ok := next[at][r]
+			if !ok {
+				p := b.set([]runeRange{{r, r}}, spell)
+				b.eps(at, p.in)
+				to = p.out
+				next[at][r], next[to] = to, node()
+				order = append(order, to)
+			}
+			at = to
+		}
+		taking[at] = true
+	}
+	for _, at := range order {
+		used := slices.Clone(escaped)
+		for r := range next[at] {
+			used = append(used, runeRange{r, r})
+		}
+		others := outside(used)
+		if bare {
+			others = intersect(others, identifierRunes)
+		}
+		leave := b.runes(others)
+		b.eps(at, leave.in)
+		b.eps(leave.out, rest.in)
+		if !taking[at] && (at != open.out || !bare) {
+			b.eps(at, quote.in)
+		}
+	}
+	return part{open.in, quote.out}
+}

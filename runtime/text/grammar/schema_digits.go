@@ -1,0 +1,189 @@
+package grammar
+
+import (
+	"math/big"
+	"strings"
+)
+
+// Limits on the length of numbers: 32 digits before and after the point, and exponents
+// up to 199, which all doubles support.
+const (
+	integers = `-?(0|[1-9][0-9]{0,31})`
+	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
+)
+
+// Limits on the digits of numbers: longest applies to integers without limits. In a
+// range with fractions, the total is limited to precise digits: decimal numbers of this
+// length differ as doubles too, so a reader that compares doubles finds a number on the
+// same side of a limit.
+const (
+	longest = 32
+	precise = 15
+)
+
+// number writes the numbers of a shape. With conditions, exponents are not allowed.
+func (w *schemaWriter) number(n *numberShape) part {
+	if n == nil {
+		return w.rule(numbers, func() part { return w.fixed(numbers) })
+	}
+	whole := n.whole > 0
+	residues := make([]residue, 0, len(n.steps))
+	for _, s := range n.steps {
+		if !s.not && s.of.IsInt() {
+			whole = true
+		}
+	}
+	states := 1
+	for _, s := range n.steps {
+		r, ok := newResidue(s, whole)
+		if states *= r.modulus + 1; !ok || states > maxRemainders {
+			return w.multiples(n)
+		}
+		residues = append(residues, r)
+	}
+	for _, l := range []*limit{n.lo, n.hi} {
+		if l != nil && l.open && !whole && l.fraction != "" && len(l.whole)+len(l.fraction) > precise {
+			return w.fail(n.path, "an exclusive limit with a fraction may have at most %d digits, so that doubles can distinguish it from its neighbors", precise)
+		}
+	}
+	if whole && n.whole >= 0 && n.lo == nil && n.hi == nil {
+		switch {
+		case len(residues) == 0 || len(residues) == 1 && !residues[0].not && residues[0].modulus == 1:
+			return w.rule(integers, func() part { return w.fixed(integers) })
+		case len(residues) == 1 && !residues[0].not:
+			return w.remainders(residues[0].modulus)
+		}
+	}
+	d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, residues: residues}
+	return d.between(n.lo, n.hi)
+}
+
+// fixed writes a pattern of this package.
+func (w *schemaWriter) fixed(text string) part {
+	p, err := regex(text)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	out, _ := w.b.pattern(p, plainText, true)
+	return out
+}
+
+// maxRemainders limits the states of multipleOf for each place of a number.
+const maxRemainders = 10000
+
+// multiples writes the numbers of a shape one by one.
+func (w *schemaWriter) multiples(n *numberShape) part {
+	const most = 4096
+	for _, s := range n.steps {
+		if s.not || n.lo == nil || n.hi == nil {
+			continue
+		}
+		first, last := new(big.Rat).Quo(n.lo.value, s.of), new(big.Rat).Quo(n.hi.value, s.of)
+		at, end := floor(first), floor(last)
+		if count := new(big.Int).Sub(end, at); !count.IsInt64() || count.Int64() > most {
+			break
+		}
+		var parts []part
+		for ; at.Cmp(end) <= 0; at.Add(at, big.NewInt(1)) {
+			value := new(big.Rat).Mul(new(big.Rat).SetInt(at), s.of)
+			text := decimal(value)
+			if w.numberFits(jsonNumber(text), n, n.path) {
+				parts = append(parts, w.text(text))
+			}
+		}
+		return w.b.alt(parts...)
+	}
+	return w.fail(n.path+"/multipleOf", "expected at most %d when its zeros at the end are removed, or limits with at most %d multiples between them", maxRemainders-1, most)
+}
+
+func floor(r *big.Rat) *big.Int {
+	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	_ = m
+	return q
+}
+
+// decimal formats a number with a finite decimal fraction.
+func decimal(r *big.Rat) string {
+	if r.IsInt() {
+		return r.Num().String()
+	}
+	return strings.TrimRight(r.FloatString(maxDigits), "0")
+}
+
+// A residue decides whether a number is a multiple of modulus / 10^places.
+type residue struct {
+	modulus, places int
+	not             bool
+}
+
+// newResidue returns the residue of a step. The integers that are multiples of p/q are
+// the multiples of p.
+func newResidue(s step, whole bool) (residue, bool) {
+	of := s.of
+	if whole {
+		of = new(big.Rat).SetInt(of.Num())
+	}
+	r := residue{not: s.not}
+	ten := big.NewRat(10, 1)
+	for ; !of.IsInt(); r.places++ {
+		of = new(big.Rat).Mul(of, ten)
+	}
+	if !of.Num().IsInt64() || of.Num().Int64() > maxRemainders || r.places > precise {
+		return residue{}, false
+	}
+	r.modulus = int(of.Num().Int64())
+	return r, true
+}
+
+// next returns the remainder after a digit, of which n digits after the point precede.
+// The remainder modulus means that the number is no multiple, whatever follows.
+func (r residue) next(rem, digit, n int, behind bool) int {
+	switch {
+	case rem == r.modulus:
+		return rem
+	case !behind || n < r.places:
+		return (rem*10 + digit) % r.modulus
+	case digit != 0:
+		return r.modulus
+	}
+	return rem
+}
+
+// ends reports whether a number with n digits after the point meets the condition.
+func (r residue) ends(rem, n int) bool {
+	if rem == r.modulus {
+		return r.not
+	}
+	for ; n < r.places; n++ {
+		rem = rem * 10 % r.modulus
+	}
+	return (rem == 0) != r.not
+}
+
+func (w *schemaWriter) remainders(n int) part {
+	b := w.b
+	states := make([]int32, n)
+	for i := range states {
+		states[i] = b.state()
+	}
+	p := b.nothing()
+	start := b.state()
+	b.eps(p.in, start)
+	minus := b.literal("-")
+	b.eps(p.in, minus.in)
+	b.eps(minus.out, start)
+	zero := b.literal("0")
+	b.eps(start, zero.in)
+	b.eps(zero.out, p.out)
+	for c := range 10 {
+		digit := byte('0' + c)
+		if c > 0 {
+			b.states[start].edges = append(b.states[start].edges, edge{digit, digit, states[c%n]})
+		}
+		for i, s := range states {
+			b.states[s].edges = append(b.states[s].edges, edge{digit, digit, states[(i*10+c)%n]})
+		}
+	}
+	b.eps(states[0], p.out)
+	return p
+}

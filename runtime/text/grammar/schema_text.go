@@ -1,0 +1,191 @@
+package grammar
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A textTest is a condition on strings.
+type textTest struct {
+	kind   testKind
+	text   string   // a pattern, or the name of a format
+	words  []string // a list of words
+	lo, hi int      // a length; hi < 0: no limit
+	not    bool     // the string must not meet the condition
+	path   string
+}
+
+type testKind byte
+
+const (
+	testLength testKind = iota
+	testPattern
+	testFormat
+	testWords
+)
+
+func wordsTest(values []any, path string) textTest {
+	t := textTest{kind: testWords, path: path}
+	for _, v := range values {
+		t.words = append(t.words, v.(string))
+	}
+	return t
+}
+
+func (t textTest) key() string {
+	return fmt.Sprintf("%d %v %d %d %d %q %q", t.kind, t.not, t.lo, t.hi, len(t.words), t.text, t.words)
+}
+
+func testsKey(tests []textTest) string {
+	keys := make([]string, len(tests))
+	for i, t := range tests {
+		keys[i] = t.key()
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, "\n")
+}
+
+// patternOf returns the pattern of a test in the strict reading or, with loose, in the
+// loose one, in which any string may have any format. It returns nil and records an
+// error if the pattern is invalid.
+func (w *schemaWriter) patternOf(t textTest, loose bool) *pattern {
+	if t.kind == testFormat {
+		if loose {
+			return repeated(setOf(anyRune...), 0, -1)
+		}
+		return w.formatPattern(t.text)
+	}
+	key := patternKey{t.text, loose}
+	p := w.patterns[key]
+	if p == nil && w.spend(len(t.text)/4, t.path) {
+		var err error
+		if p, err = readPattern(t.text, loose); err != nil {
+			w.fail(t.path, "%v", err)
+			return nil
+		}
+		w.patterns[key] = p
+	}
+	return p
+}
+
+type patternKey struct {
+	text  string
+	loose bool
+}
+
+// machines returns the machines of tests and their alphabet, in the current reading. A
+// test that must fail is the complement of the other reading.
+func (w *schemaWriter) machines(tests []textTest) ([]machine, *alphabet, error) {
+	var sets [][]runeRange
+	patterns := make([]*pattern, len(tests))
+	for i, t := range tests {
+		switch t.kind {
+		case testWords:
+			for _, word := range t.words {
+				for _, c := range word {
+					sets = append(sets, []runeRange{{c, c}})
+				}
+			}
+		case testPattern, testFormat:
+			if patterns[i] = w.patternOf(t, w.loose != t.not); patterns[i] == nil {
+				return nil, nil, w.err
+			}
+			sets = patterns[i].sets(sets)
+		}
+	}
+	if !w.spend(len(sets), tests[0].path) {
+		return nil, nil, w.err
+	}
+	a, err := newAlphabet(append(sets, []runeRange{{0, maxRune}}))
+	if err != nil {
+		return nil, nil, err
+	}
+	list := make([]machine, len(tests))
+	for i, t := range tests {
+		switch t.kind {
+		case testLength:
+			list[i] = counter{t.lo, t.hi}
+		case testWords:
+			list[i] = newWordList(t.words, a)
+		default:
+			spend := func(n int) bool { return w.spend(n, t.path) }
+			g, err := newProgram(patterns[i], a, t.kind == testFormat, spend)
+			if err != nil {
+				return nil, nil, err
+			}
+			list[i] = g
+		}
+		if t.not {
+			list[i] = complement{list[i]}
+		}
+	}
+	return list, a, nil
+}
+
+// sets appends the sets of characters in a pattern to a list.
+func (p *pattern) sets(list [][]runeRange) [][]runeRange {
+	if p.op == patternSet {
+		list = append(list, p.ranges)
+	}
+	for _, kid := range p.kids {
+		list = kid.sets(list)
+	}
+	return list
+}
+
+// automaton returns the automaton of the strings that meet all tests, in the current
+// reading. It returns nil and records an error if there are too many states.
+func (w *schemaWriter) automaton(tests []textTest) *automaton {
+	list, a, err := w.machines(tests)
+	if err != nil {
+		w.fail(tests[0].path, "%v", err)
+		return nil
+	}
+	d, err := intersection(list, a, func(n int) bool { return w.spend(n, tests[0].path) })
+	if err != nil {
+		w.fail(tests[0].path, "%v", err)
+		return nil
+	}
+	return d
+}
+
+// textFits reports whether a string meets a test, in the current reading.
+func (w *schemaWriter) textFits(text string, t textTest) bool {
+	if t.kind == testWords {
+		return w.spend(len(t.words), t.path) && slices.Contains(t.words, text) != t.not
+	}
+	key := fmt.Sprint(w.loose, t.key())
+	known, ok := w.tests[key]
+	if !ok {
+		list, a, err := w.machines([]textTest{t})
+		if err != nil {
+			w.fail(t.path, "%v", err)
+			return false
+		}
+		known = testMachine{list[0], a}
+		w.tests[key] = known
+	}
+	fits, err := known.run(text)
+	if err != nil {
+		w.fail(t.path, "%v", err)
+	}
+	return w.spend(len(text)/4, t.path) && fits && err == nil
+}
+
+// A testMachine runs a test on a string.
+type testMachine struct {
+	machine
+	alphabet *alphabet
+}
+
+func (m testMachine) run(text string) (bool, error) {
+	at, err := m.start()
+	for _, c := range text {
+		if err != nil || at == noState {
+			return false, err
+		}
+		at, err = m.step(at, m.alphabet.of(c))
+	}
+	return at != noState && err == nil && m.accepts(at), err
+}
