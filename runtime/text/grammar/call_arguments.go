@@ -42,6 +42,14 @@ var (
 	identifierRunes = []runeRange{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}
 )
 
+// spelled distinguishes rules for exact values.
+func (w *schemaWriter) spelled(name string) string {
+	if w.exact {
+		return "exact " + name
+	}
+	return name
+}
+
 // argument writes an argument of a call.
 func (w *schemaWriter) argument(name string, value *expr, path string) part {
 	f := w.format

@@ -12,6 +12,7 @@ type Grammar struct {
 	states  []state
 	rules   []rule
 	root    int32
+	unique  bool       // some items must be unique; see history
 	classes [256]uint8 // bytes that all edges treat alike share a class
 	samples []byte     // one byte of each class
 	alike   []alike    // the bytes of each class
@@ -62,7 +63,7 @@ func (m *memory) full() bool {
 }
 
 func newGrammar(b *builder, root int32) *Grammar {
-	g := &Grammar{states: b.states, rules: b.rules, root: root, memory: &memory{}}
+	g := &Grammar{states: b.states, rules: b.rules, root: root, unique: b.unique, memory: &memory{}}
 	runtime.AddCleanup(g, (*memory).clear, g.memory)
 	for i := range g.states {
 		s := &g.states[i]

@@ -18,6 +18,8 @@ type Matcher struct {
 	v    *Vocabulary
 	run  Run
 	at   *position
+	past history // if items must be unique, with its text
+	text []byte
 	done bool
 	work *finding // the pending mask, or nil
 }
@@ -77,15 +79,17 @@ func (m *Matcher) prepare() {
 	}
 	f := &finding{ready: make(chan struct{})}
 	m.work = f
-	if mask := m.at.mask.Load(); mask != nil {
+	if mask := m.at.mask.Load(); mask != nil && !m.g.unique {
 		f.end(*mask, nil)
 		return
 	}
-	at := m.at
+	at, from := m.at, point{m.at, m.past, m.text}
 	go func() {
 		var mask []uint64
 		err := m.run(func(tick func() error) (err error) {
-			mask, err = m.g.mask(m.v, at, tick)
+			if mask, err = m.g.mask(m.v, at, tick); err == nil && m.g.unique {
+				mask, err = m.g.filter(m.v, from, mask)
+			}
 			return err
 		})
 		f.end(mask, err)
@@ -146,6 +150,16 @@ func (m *Matcher) Accept(token int32) error {
 		m.done = true
 		return nil
 	}
+	if m.g.unique {
+		p, ok, err := m.g.followAll(point{m.at, m.past, m.text}, m.v.text[token])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("token %d (%q) does not match the grammar here", token, m.v.text[token])
+		}
+		m.past, m.text = p.past, p.text
+	}
 	at := m.at
 	for _, c := range m.v.text[token] {
 		var err error
@@ -166,8 +180,12 @@ func (g *Grammar) Match(text string) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, err := g.first()
-	for i := 0; i < len(text) && err == nil && at != dead; i++ {
-		at, err = g.step(at, text[i])
+	w, p := &walker{g: g}, point{at: at}
+	for i := 0; i < len(text) && err == nil; i++ {
+		var ok bool
+		if p, ok, err = w.step(p, text[i]); !ok {
+			return false, err
+		}
 	}
-	return err == nil && at.accept, err
+	return err == nil && p.at.accept, err
 }

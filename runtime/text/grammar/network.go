@@ -27,6 +27,8 @@ type state struct {
 	final bool  // end of its rule
 	tail  bool  // reaches only the end of the rule, without a byte: calls need not return here
 	wide  int32 // see Grammar.wide
+
+	unique bool // its byte opens a container with unique items; see history
 }
 
 type edge struct {
@@ -53,6 +55,7 @@ type builder struct {
 	states []state
 	rules  []rule
 	err    error
+	unique bool // some state is unique
 
 	callees [][]int32 // of each rule
 	steps   int       // of the analysis so far

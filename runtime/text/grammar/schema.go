@@ -67,6 +67,7 @@ type schemaWriter struct {
 	loose        bool              // the reading; see readPattern and patternOf
 	format       CallFormat        // of the call whose arguments are written
 	mode         mode
+	exact        bool // equal values are written alike, except for white space and the order of undeclared names
 	depth        int
 	work         int // see spend
 	err          error
@@ -127,7 +128,7 @@ func (w *schemaWriter) value(n *expr) part {
 	if w.err != nil || w.b.err != nil {
 		return w.b.nothing()
 	}
-	key := ruleKey{n.id, w.mode}
+	key := ruleKey{n.id, w.mode, w.exact}
 	r, known := w.rules[key]
 	if !known {
 		r = w.b.rule("the schema at " + n.path + "/")
@@ -137,10 +138,11 @@ func (w *schemaWriter) value(n *expr) part {
 	return w.b.call(r)
 }
 
-// A ruleKey identifies the rule of a node in a mode.
+// A ruleKey identifies the rule of an expression in a mode.
 type ruleKey struct {
-	node int32
-	mode mode
+	node  int32
+	mode  mode
+	exact bool
 }
 
 // child writes a nested value.

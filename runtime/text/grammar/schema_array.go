@@ -199,15 +199,25 @@ func (w *schemaWriter) array(a *arrayShape) part {
 	if a == nil {
 		a = &arrayShape{rest: w.exprs.any, hi: -1}
 	}
+	if a.unique {
+		a = w.limited(a)
+	}
 	switch {
 	case a.repeated:
 		return w.fail(a.path, "arrays in which two items are equal (uniqueItems in not, oneOf or if) are not supported; describe the items otherwise")
-	case a.unique:
-		return w.uniqueArray(a)
-	case len(a.contains) > 0:
+	case a.unique && w.mode == asPython:
+		return w.fail(a.path, "uniqueItems is not supported in the model's format of tool calls; remove it and remove duplicates from the result")
+	case a.unique && !w.exact:
+		w.exact = true
+		defer func() { w.exact = false }()
+	}
+	if len(a.contains) > 0 {
 		return w.containing(a)
 	}
 	b := w.b
+	if a.hi >= 0 && a.hi < a.lo {
+		return b.nothing()
+	}
 	at, end := b.empty(), b.state()
 	start := at.in
 	for i, item := range a.prefix {
@@ -231,7 +241,7 @@ func (w *schemaWriter) array(a *arrayShape) part {
 		at = b.seq(at, w.items(a.rest, max(a.lo-k, 0), most, k == 0))
 	}
 	b.eps(at.out, end)
-	return w.enclosed("[", "]", part{start, end})
+	return w.brackets('[', ']', a.unique, part{start, end})
 }
 
 // items writes lo to hi values of one node; with first, no comma precedes the first of

@@ -94,6 +94,9 @@ func (w *schemaWriter) freeKey(taken []string) part {
 		return w.string(nil)
 	}
 	mark, spell, one := `"`, charset(jsonText), w.character
+	if w.exact {
+		one = func() part { return b.set(anyRune, spell) }
+	}
 	if bare {
 		mark, spell, one = "", plainText, func() part { return b.runes(identifierRunes) }
 	}

@@ -43,7 +43,7 @@ func (w *schemaWriter) containing(a *arrayShape) part {
 			l.items(s.state, s.n, s.counts)
 		}
 	}
-	return w.enclosed("[", "]", part{in, l.out})
+	return w.brackets('[', ']', a.unique, part{in, l.out})
 }
 
 // state returns the state after n items.

@@ -10,6 +10,9 @@ import (
 const (
 	integers = `-?(0|[1-9][0-9]{0,31})`
 	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
+
+	exactIntegers = `(0|-?[1-9][0-9]{0,31})`
+	exactNumbers  = `(0|-?[1-9][0-9]{0,31}|-?(0|[1-9][0-9]{0,31})\.[0-9]{0,31}[1-9])`
 )
 
 // Limits on the digits of numbers: longest applies to integers without limits. In a
@@ -23,8 +26,12 @@ const (
 
 // number writes the numbers of a shape. With conditions, exponents are not allowed.
 func (w *schemaWriter) number(n *numberShape) part {
+	all, allIntegers := numbers, integers
+	if w.exact {
+		all, allIntegers = exactNumbers, exactIntegers
+	}
 	if n == nil {
-		return w.rule(numbers, func() part { return w.fixed(numbers) })
+		return w.rule(all, func() part { return w.fixed(all) })
 	}
 	whole := n.whole > 0
 	residues := make([]residue, 0, len(n.steps))
@@ -49,12 +56,12 @@ func (w *schemaWriter) number(n *numberShape) part {
 	if whole && n.whole >= 0 && n.lo == nil && n.hi == nil {
 		switch {
 		case len(residues) == 0 || len(residues) == 1 && !residues[0].not && residues[0].modulus == 1:
-			return w.rule(integers, func() part { return w.fixed(integers) })
-		case len(residues) == 1 && !residues[0].not:
+			return w.rule(allIntegers, func() part { return w.fixed(allIntegers) })
+		case len(residues) == 1 && !residues[0].not && !w.exact:
 			return w.remainders(residues[0].modulus)
 		}
 	}
-	d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, residues: residues}
+	d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues}
 	return d.between(n.lo, n.hi)
 }
 
@@ -93,7 +100,7 @@ func (w *schemaWriter) multiples(n *numberShape) part {
 		}
 		return w.b.alt(parts...)
 	}
-	return w.fail(n.path+"/multipleOf", "expected at most %d when its zeros at the end are removed, or limits with at most %d multiples between them", maxRemainders-1, most)
+	return w.fail(n.path+"/multipleOf", "expected a number with at most the digits %d, not counting the point, or a minimum and a maximum with at most %d multiples between them", maxRemainders-1, most)
 }
 
 func floor(r *big.Rat) *big.Int {

@@ -13,6 +13,8 @@ type membersWriter struct {
 	lo    int
 	hi    int // negative: no limit
 	out   int32
+
+	unique bool // no name may occur twice
 }
 
 // A rail is a number of members and a set of conditions, as bits.
@@ -27,9 +29,7 @@ func (w *schemaWriter) properties(o *objectShape) part {
 	}
 	b := w.b
 	names, others := w.declared(o)
-	shell := func(p part) part { return w.enclosed("{", "}", p) }
 	if w.mode == asArguments {
-		shell = func(p part) part { return p }
 		if extra := w.property(o, otherName); others && len(names) == 0 && extra.op != exprAny && extra.op != exprNone {
 			return w.fail(o.path, "additionalProperties is not supported for arguments in the model's format of tool calls; list them in properties")
 		}
@@ -40,21 +40,23 @@ func (w *schemaWriter) properties(o *objectShape) part {
 	if others {
 		classes = w.otherMembers(o, names)
 	}
-	most := len(names) // that certainly differ; another name may occur twice
-	if len(classes) > 0 {
-		most++
-	}
+	// Another name may occur twice where this does not matter. A reader keeps the last one.
+	m.unique = len(classes) > 0 && (m.lo > len(names)+1 || slices.ContainsFunc(o.members, func(c member) bool { return c.value != w.exprs.any }))
 	switch {
 	case w.err != nil:
 		return b.nothing()
-	case m.lo > most && len(classes) > 0:
-		return w.fail(o.path, "minProperties %d: at most %d is supported here, because names not listed in properties may occur twice; list more properties", m.lo, most)
+	case m.unique && w.bareKeys():
+		return w.fail(o.path, "minProperties %d is not supported in the model's format of tool calls; list more properties", m.lo)
 	case len(o.members) > maxConditions:
 		return w.fail(o.path, "more than %d conditions on undeclared properties are not supported", maxConditions)
 	case len(classes) == 0 && m.hi >= len(names):
 		m.hi = -1
 	}
-	return shell(m.write(classes))
+	inside := m.write(classes)
+	if w.mode == asArguments {
+		return inside
+	}
+	return w.brackets('{', '}', m.unique, inside)
 }
 
 // maxConditions limits the conditions on members of one object.
@@ -116,7 +118,7 @@ func (m *membersWriter) write(classes []member) part {
 		rails, order = next, list
 	}
 	for _, r := range order {
-		m.end(r, r.count, rails[r])
+		m.end(r, rails[r])
 	}
 	if len(classes) > 0 {
 		m.others(order, rails, classes)
@@ -125,8 +127,8 @@ func (m *membersWriter) write(classes []member) part {
 }
 
 // end lets the object end after a rail.
-func (m *membersWriter) end(r rail, count int, state int32) {
-	if count >= m.lo && r.met == 1<<len(m.o.members)-1 {
+func (m *membersWriter) end(r rail, state int32) {
+	if r.count >= m.lo && r.met == 1<<len(m.o.members)-1 {
 		m.w.b.eps(state, m.out)
 	}
 }
@@ -188,9 +190,8 @@ func (m *membersWriter) named(name string, value *expr) part {
 	return w.member(w.key(name, m.o.path+"/properties/"+name), w.child(value))
 }
 
-// others writes members with other names. The same name may occur twice, and a reader
-// keeps the last one. So all of them together count as one towards the minimum, and one
-// that meets a condition on its value is the last one.
+// others writes members with other names. Unless names are unique, all of them together
+// count as one towards the minimum.
 func (m *membersWriter) others(order []rail, before map[rail]int32, classes []member) {
 	w, b := m.w, m.w.b
 	behind := map[rail]int32{}
@@ -201,28 +202,24 @@ func (m *membersWriter) others(order []rail, before map[rail]int32, classes []me
 			s = b.state()
 			behind[r] = s
 			list = append(list, r)
-			m.end(r, max(m.lo, 0), s)
+			m.end(r, s)
 		}
 		return s
 	}
-	options, last := m.otherOptions(classes)
+	options := m.otherOptions(classes)
 	step := func(r rail, from int32) {
-		for i, o := range options {
+		for _, o := range options {
 			to, ok := m.after(r, o.met, false)
 			if !ok || w.err != nil || b.err != nil {
 				continue
 			}
 			one := m.another(r, b.call(o.rule))
 			b.eps(from, one.in)
-			if last[i] {
-				m.end(to, m.lo, one.out)
-			} else {
-				b.eps(one.out, at(to))
-			}
+			b.eps(one.out, at(to))
 		}
 	}
 	for _, r := range order {
-		if r.count+1 >= m.lo {
+		if r.count+1 >= m.lo || m.unique {
 			step(r, before[r])
 		}
 	}
@@ -235,18 +232,16 @@ func (m *membersWriter) others(order []rail, before map[rail]int32, classes []me
 	}
 }
 
-// otherOptions returns the ways to write other members; last reports which of them end
-// the object.
-func (m *membersWriter) otherOptions(classes []member) (options []option, last []bool) {
+// otherOptions returns the ways to write other members.
+func (m *membersWriter) otherOptions(classes []member) []option {
 	w, b := m.w, m.w.b
+	var options []option
 	for _, class := range classes {
 		for met := range 1 << len(m.o.members) {
 			names, values := []*expr{class.name}, []*expr{class.value}
-			ends := false
 			for i, c := range m.o.members {
 				if met>>i&1 == 1 {
 					names, values = append(names, c.name), append(values, c.value)
-					ends = ends || c.value != w.exprs.any
 				}
 			}
 			name, value := w.all(names...), w.all(values...)
@@ -254,11 +249,11 @@ func (m *membersWriter) otherOptions(classes []member) (options []option, last [
 				continue
 			}
 			rule := b.rule("member of " + m.o.path)
-			b.define(rule, w.member(w.otherKey(name, m.names), w.child(value)))
-			options, last = append(options, option{rule, met}), append(last, ends)
+			b.define(rule, w.member(m.otherKey(name), w.child(value)))
+			options = append(options, option{rule, met})
 		}
 	}
-	return options, last
+	return options
 }
 
 // otherName stands for a name that matches no pattern.
@@ -323,16 +318,20 @@ func (w *schemaWriter) possibleName(name *expr, path string) bool {
 	return slices.ContainsFunc(w.shapes(name, false)[kindString], func(s *shape) bool { return !w.emptyShape(kindString, s, path, 0) })
 }
 
-// otherKey writes the strings of a node that are not in taken.
-func (w *schemaWriter) otherKey(name *expr, taken []string) part {
+// otherKey writes the names in an expression that are not declared.
+func (m *membersWriter) otherKey(name *expr) part {
+	w := m.w
+	before := w.exact
+	w.exact = before || m.unique
+	defer func() { w.exact = before }()
 	if name == w.exprs.any {
-		return w.freeKey(taken)
+		return w.freeKey(m.names)
 	}
 	if w.bareKeys() {
 		return w.fail(name.path, "propertyNames and patternProperties are not supported in the model's format of tool calls; list the properties")
 	}
 	var parts []part
-	for _, s := range w.shapes(w.all(name, w.not(w.wordsNode(taken, name.path))), false)[kindString] {
+	for _, s := range w.shapes(w.all(name, w.not(w.wordsNode(m.names, name.path))), false)[kindString] {
 		if s.values != nil {
 			parts = append(parts, w.constants(s.values, name.path))
 		} else {

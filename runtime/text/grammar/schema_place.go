@@ -14,6 +14,7 @@ type digits struct {
 	lo, hi    *limit // of the digits without their sign; hi may be nil
 	integer   bool   // no point
 	fraction  bool   // no integers
+	exact     bool   // no zero at the end of a fraction, and no zero with a sign
 	residues  []residue
 	out       int32
 	states    map[place]int32
@@ -31,6 +32,7 @@ type place struct {
 	at         int  // digits before or behind the point, while a limit matters
 	lo, hi     bool // all digits so far equal those of the limit
 	some, odd  bool // a digit was written behind the point, one that is not 0
+	zero       bool // the last digit behind the point is 0
 	remainders int
 }
 
@@ -47,7 +49,7 @@ func (d *digits) between(lo, hi *limit) part {
 		parts = append(parts, d.magnitudes(from, hi))
 	}
 	if lo == nil || lo.value.Sign() < 0 { // numbers < 0
-		from := zero
+		from, _ := newLimit(new(big.Rat), d.exact)
 		if hi != nil && hi.value.Sign() <= 0 {
 			from = hi
 		}
@@ -172,7 +174,7 @@ func (d *digits) next(at place, c byte) (place, bool) {
 		}
 		to.written = min(to.written, most)
 		to.some, to.odd = true, at.odd || c != '0'
-		to.odd = to.odd && d.fraction
+		to.odd, to.zero = to.odd && d.fraction, d.exact && c == '0'
 	}
 	if d.integer {
 		to.written = 0
@@ -182,7 +184,7 @@ func (d *digits) next(at place, c byte) (place, bool) {
 
 // mayEnd reports whether the digits up to a place are a number in the range.
 func (d *digits) mayEnd(at place) bool {
-	if !at.behind && at.left > 0 || at.behind && !at.some || d.fraction && !at.odd {
+	if !at.behind && at.left > 0 || at.behind && !at.some || d.fraction && !at.odd || at.zero {
 		return false
 	}
 	n := 0

@@ -71,12 +71,15 @@ func (w *schemaWriter) string(tests []textTest) part {
 		}
 		one = func() part { return b.set(anyRune, chars) }
 	}
+	if w.exact && !w.plain() {
+		one = func() part { return w.rule("exact character", func() part { return b.set(anyRune, chars) }) }
+	}
 	quoted := func(p part) part { return b.seq(w.text(mark), p, w.text(mark)) }
 	switch {
 	case len(tests) == 0 && w.plain():
 		return w.rule(w.mode.named("text"), func() part { return quoted(b.except(w.endOfText())) })
 	case len(tests) == 0:
-		return w.rule("string", func() part { return quoted(b.star(w.character())) })
+		return w.rule(w.spelled("string"), func() part { return quoted(b.star(one())) })
 	case len(tests) == 1 && tests[0].kind == testLength && !tests[0].not:
 		if t := tests[0]; t.hi < 0 || t.lo <= t.hi {
 			return quoted(b.repeat(t.lo, t.hi, one))
@@ -101,7 +104,7 @@ func (w *schemaWriter) single(tests []textTest, chars charset) (part, bool) {
 	if len(tests) != 1 || tests[0].not || tests[0].kind != testPattern && tests[0].kind != testFormat {
 		return part{}, false
 	}
-	p := w.patternOf(tests[0], false)
+	p := w.patternOf(tests[0], false, false)
 	if p == nil {
 		return part{}, false
 	}
@@ -126,7 +129,7 @@ func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 		if !isText {
 			w.fail(path+"/format", "expected the name of a format")
 		}
-		if formats[name] != "" {
+		if _, known := formats[name]; known {
 			tests = append(tests, textTest{kind: testFormat, text: name, path: path + "/format"})
 		}
 	}

@@ -103,31 +103,24 @@ func TestWhiteSpace(t *testing.T) {
 func TestSchemaErrors(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"items":`, 5000) + "true" + strings.Repeat("}", 5000)
-	doubling := `{"$ref":"#/$defs/d39","$defs":{"d0":{"type":"integer"}`
-	for i := range 39 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
-	}
 	for schema, want := range map[string]string{
-		`{"not":{}}`: `keyword "not"`,
-		`{"properties":{"a":{"uniqueItems":true}}}`: "/properties/a",
-		`{"type":"text"}`:                            "type \"text\" is unknown",
-		`{"$ref":"http://x/y"}`:                      "within the schema",
-		`{"$ref":"#/nowhere"}`:                       "does not exist",
-		`{"$ref":"#"}`:                               "refers to itself",
+		`{"not":{}}`:            "matches no text",
+		`{"type":"text"}`:       "type \"text\" is unknown",
+		`{"$ref":"http://x/y"}`: "within the schema",
+		`{"$ref":"#/nowhere"}`:  "does not exist",
+		`{"$ref":"#"}`:          "refers to itself",
 		`{"type":"integer","minimum":7,"maximum":3}`: "matches no text",
 		`false`:       "matches no text",
 		`{"enum":[]}`: "list of values",
-		`{"minLength":5,"type":"string","maxLength":2}`: "more than maxLength",
-		`{"type":"string","pattern":"(?=a)"}`:           "lookarounds",
-		`{"type":"string","pattern":"a$b"}`:             "not at the start or end",
+		`{"minLength":5,"type":"string","maxLength":2}`: "matches no text",
+		`{"type":"string","pattern":"a$b"}`:             "matches no text",
 		`{"minItems":1e9,"type":"array"}`:               "expected an integer",
 		`{"minimum":1e400}`:                             "digits",
 		`{"a"`:                                          "schema",
 		`[] []`:                                         "after the JSON value",
 		deep:                                            "nested",
-		doubling + "}}":                                 "merging",
 		`{"allOf":[{"$ref":"#"}]}`:                      "",
-		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "cyclic",
+		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "refers to itself",
 	} {
 		_, err := ParseSchema([]byte(schema))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -47,14 +47,14 @@ func testsKey(tests []textTest) string {
 }
 
 // patternOf returns the pattern of a test in the strict reading or, with loose, in the
-// loose one, in which any string may have any format. It returns nil and records an
-// error if the pattern is invalid.
-func (w *schemaWriter) patternOf(t textTest, loose bool) *pattern {
+// loose one, in which any string may have any format. With narrow, it returns the narrow
+// pattern of a format. It returns nil and records an error if the pattern is invalid.
+func (w *schemaWriter) patternOf(t textTest, loose, narrow bool) *pattern {
 	if t.kind == testFormat {
 		if loose {
 			return repeated(setOf(anyRune...), 0, -1)
 		}
-		return w.formatPattern(t.text)
+		return w.formatPattern(t.text, narrow)
 	}
 	key := patternKey{t.text, loose}
 	p := w.patterns[key]
@@ -88,7 +88,7 @@ func (w *schemaWriter) machines(tests []textTest) ([]machine, *alphabet, error) 
 				}
 			}
 		case testPattern, testFormat:
-			if patterns[i] = w.patternOf(t, w.loose != t.not); patterns[i] == nil {
+			if patterns[i] = w.patternOf(t, w.loose != t.not, len(tests) > 1); patterns[i] == nil {
 				return nil, nil, w.err
 			}
 			sets = patterns[i].sets(sets)

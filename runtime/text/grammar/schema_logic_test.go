@@ -1,0 +1,70 @@
+package grammar
+
+import "testing"
+
+// logicCases are schemas whose keywords are combined by Boolean operations.
+var logicCases = []struct {
+	schema    string
+	good, bad []string
+}{
+	{`{"type":"string","pattern":"a","maxLength":3}`, []string{`"a"`, `"bab"`}, []string{`"bbb"`, `"abcd"`}},
+	{`{"allOf":[{"pattern":"^a"},{"pattern":"b$"},{"maxLength":4}],"type":"string"}`, []string{`"ab"`, `"axxb"`}, []string{`"a"`, `"axxxb"`, `"ba"`}},
+	{`{"type":"string","format":"date","pattern":"^2024-02-\\d\\d$"}`, []string{`"2024-02-29"`}, []string{`"2024-02-30"`, `"2023-02-01"`}},
+	{`{"type":"string","format":"email","maxLength":7}`, []string{`"a@b.c"`, `"a@b.cde"`}, []string{`"a@b.cdef"`, `"ab"`}},
+	{`{"type":"string","format":"date","enum":["x","2024-01-01"]}`, []string{`"2024-01-01"`}, []string{`"x"`}},
+	{`{"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}`, []string{`"1"`, `"-0.5"`, `".5"`}, []string{`"."`, `"-"`, `"+."`, `""`, `"1.2.3"`}},
+	{`{"type":"string","pattern":"^(?=.{1,5}$)[a-z]+(?:-[a-z]+)*$"}`, []string{`"a-b"`, `"abcde"`}, []string{`"abc-de"`, `"-a"`}},
+	{`{"type":"string","pattern":"^(?:(?!ab).)*$"}`, []string{`"ba"`, `""`, `"b a"`}, []string{`"ab"`, `"xaby"`}},
+	{`{"type":"string","pattern":"(?<!a)b"}`, []string{`"b"`, `"cb"`}, []string{`"ab"`, `"a"`}},
+	{`{"type":"string","pattern":"\\bcat\\b"}`, []string{`"cat"`, `"a cat."`}, []string{`"cats"`, `"bobcat"`, `"écat"`}},
+	{`{"type":"string","not":{"pattern":"^\\d"}}`, []string{`"a1"`, `""`}, []string{`"1a"`, `"٣"`}},
+	{`{"type":"string","not":{"enum":["a","bc"]}}`, []string{`"b"`, `"abc"`, `""`}, []string{`"a"`, `"bc"`}},
+	{`{"type":"string","not":{"minLength":2}}`, []string{`""`, `"é"`}, []string{`"ab"`}},
+	{`{"oneOf":[{"type":"integer"},{"type":"number"}]}`, []string{`1.5`, `-0.25`}, []string{`1`, `1.0`, `"a"`}},
+	{`{"oneOf":[{"type":"boolean"},{"const":true}]}`, []string{`false`}, []string{`true`}},
+	{`{"oneOf":[{"const":"x"},{"type":"string","format":"uuid"}]}`, []string{`"123e4567-e89b-12d3-a456-426614174000"`}, []string{`"y"`}},
+	{`{"properties":{"a":{"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object"}},"type":"object"}`, []string{`{"a":{"a":1}}`, `{"a":{"b":1}}`}, []string{`{"a":{}}`, `{"a":{"a":1,"b":1}}`}},
+	{`{"type":"number","minimum":1,"multipleOf":3}`, []string{`3`, `12`}, []string{`0`, `1`, `-3`, `4`}},
+	{`{"type":"number","minimum":0,"maximum":1,"multipleOf":0.25}`, []string{`0`, `0.25`, `0.5`, `0.75`, `1`, `0.50`}, []string{`0.3`, `1.25`, `-0.25`}},
+	{`{"type":"integer","exclusiveMinimum":10,"maximum":100,"multipleOf":7,"not":{"multipleOf":2}}`, []string{`21`, `35`, `91`}, []string{`14`, `7`, `105`, `22`}},
+	{`{"type":"integer","minimum":0,"maximum":5000000,"multipleOf":1000000}`, []string{`0`, `5000000`}, []string{`500000`, `6000000`}},
+	{`{"type":"integer","not":{"enum":[1,3]},"minimum":0,"maximum":4}`, []string{`0`, `2`, `4`}, []string{`1`, `3`, `5`}},
+	{`{"if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"required":["x"]},"else":{"required":["y"]},"type":"object","properties":{"k":{"type":"string"},"x":{},"y":{}}}`,
+		[]string{`{"k":"a","x":1}`, `{"k":"b","y":1}`, `{"y":1}`}, []string{`{"k":"a"}`, `{"k":"a","y":1}`, `{}`}},
+	{`{"type":"object","properties":{"a":{},"b":{},"c":{}},"dependentRequired":{"a":["b"]},"additionalProperties":false}`, []string{`{}`, `{"a":1,"b":1}`, `{"c":1}`}, []string{`{"a":1}`, `{"a":1,"c":1}`}},
+	{`{"type":"object","properties":{"a":{},"b":{}},"dependentSchemas":{"a":{"properties":{"b":{"type":"null"}}}}}`, []string{`{"b":1}`, `{"a":1,"b":null}`}, []string{`{"a":1,"b":1}`}},
+	{`{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"integer"}}`, []string{`{}`, `{"a":1,"b":2}`, `{"b":2}`}, []string{`{"c":1}`, `{"a":1,"a":2}`, `{"a":"x"}`}},
+	{`{"type":"object","propertyNames":{"pattern":"^[a-z]{2}$"},"additionalProperties":{"type":"integer"}}`, []string{`{}`, `{"ab":1}`}, []string{`{"a":1}`, `{"abc":1}`, `{"ab":null}`}},
+	{`{"type":"object","patternProperties":{"^n":{"type":"integer"},"s$":{"type":["integer","string"]}},"additionalProperties":false}`, []string{`{"n":1,"s":"x","ns":1}`}, []string{`{"x":1}`, `{"n":"x"}`, `{"ns":"x"}`}},
+	{`{"type":"object","properties":{"n1":{}},"patternProperties":{"^n":{"type":"integer"}}}`, []string{`{"n1":1,"m":"x"}`}, []string{`{"n1":"x"}`, `{"n2":"x"}`}},
+	{`{"type":"array","contains":{"type":"string"},"minContains":2,"maxContains":3}`, []string{`["a","b"]`, `[1,"a",2,"b",3,"c"]`}, []string{`["a"]`, `[]`, `["a","b","c","d"]`}},
+	{`{"type":"array","contains":{"const":1},"items":{"type":"integer"},"maxItems":3}`, []string{`[1]`, `[2,3,1]`, `[1,1,1]`}, []string{`[2]`, `[2,3,4,1]`, `["a",1]`}},
+	{`{"type":"array","uniqueItems":true,"items":{"enum":["aa","ab","b"]}}`, []string{`[]`, `["aa","ab"]`, `["b","ab","aa"]`}, []string{`["aa","aa"]`, `["aa", "ab", "aa"]`, `["aa","ab","b","b"]`}},
+	{`{"type":"array","uniqueItems":true}`, []string{`[1,"1",[1],{"a":1},[],{}]`, `[[1,1],[1,2]]`}, []string{`[1,1]`, `[{"a":1,"b":2},{"b":2,"a":1}]`, `[[1, 2],[1,2]]`}},
+	{`{"type":"array","items":{"type":"array","uniqueItems":true},"uniqueItems":true}`, []string{`[[1],[2]]`}, []string{`[[1,1]]`, `[[1],[1]]`}},
+	{`{"type":"object","minProperties":2,"additionalProperties":{"type":"null"}}`, []string{`{"a":null,"b":null}`}, []string{`{"a":null,"a":null}`, `{"a":null}`}},
+	{`{"type":"object","properties":{"a":{}},"allOf":[{"properties":{"b":{}}}],"unevaluatedProperties":false}`, []string{`{"a":1,"b":2}`}, []string{`{"c":1}`}},
+	{`{"type":"array","prefixItems":[{"type":"null"}],"anyOf":[{"prefixItems":[true,{"const":1}]},{"minItems":0}],"unevaluatedItems":false}`, []string{`[null]`, `[null,1]`}, []string{`[null,2]`, `[null,1,1]`}},
+	{`{"$ref":"#n","$defs":{"x":{"$anchor":"n","type":"null"}}}`, []string{`null`}, []string{`1`}},
+	{`{"$id":"http://x/a","$ref":"b","$defs":{"x":{"$id":"b","$ref":"#/$defs/y","$defs":{"y":{"type":"null"}}}}}`, []string{`null`}, []string{`1`}},
+	{`{"allOf":[{"$ref":"#/$defs/tree"},{"$ref":"#/$defs/small"}],"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"n":{"$ref":"#/$defs/tree"}},"additionalProperties":false},"small":{"properties":{"v":{"maximum":9},"n":{"$ref":"#/$defs/small"}}}}}`,
+		[]string{`{"v":1,"n":{"v":2,"n":{"v":9}}}`}, []string{`{"v":1,"n":{"v":2,"n":{"v":10}}}`, `{"x":1}`}},
+}
+
+func TestLogic(t *testing.T) {
+	t.Parallel()
+	for _, c := range logicCases {
+		g, err := ParseSchema([]byte(c.schema))
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		for want, list := range map[bool][]string{true: c.good, false: c.bad} {
+			for _, text := range list {
+				if got, err := g.Match(text); got != want || err != nil {
+					t.Errorf("%s: %s: match %v, want %v, %v", c.schema, text, got, want, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package grammar
+
+import (
+	"slices"
+	"strings"
+)
+
+// A history is what arrays with unique items, and objects with unique names, need to
+// remember of a text: the containers that are open since the outermost of these began,
+// and their items or names so far. Histories do not change; each byte leads to a new one.
+type history struct {
+	level           *level // the innermost open container; nil outside of these containers
+	quoted, escaped bool   // in a string
+	length          int    // of the text since the outermost of them began
+}
+
+// A level is an open container.
+type level struct {
+	up     *level
+	array  bool
+	unique bool
+	done   bool  // its last item or name has ended
+	start  int   // where its current item or member starts
+	items  *item // if they are unique, the last one first
+}
+
+// An item is an item of an array or a name of an object.
+type item struct {
+	before    *item
+	number    int
+	text, key string
+}
+
+// maxUnique limits the number of unique items of one array, which are compared with one
+// another.
+const maxUnique = 4096
+
+// next returns the history after a byte; ok is false if an item is equal to an earlier
+// one. text is the text since the outermost container began, without white space outside
+// of strings; unique reports whether the byte opens a container with unique items.
+func (h history) next(text []byte, c byte, unique bool) (after history, extended []byte, ok bool) {
+	if h.level == nil && !unique || !h.quoted && c == ' ' {
+		return h, text, true
+	}
+	text = append(text[:h.length], c)
+	h.length++
+	if h.quoted {
+		switch {
+		case h.escaped:
+			h.escaped = false
+		case c == '\\':
+			h.escaped = true
+		case c == '"':
+			h.quoted = false
+			return h.end(text, h.length)
+		}
+		return h, text, true
+	}
+	switch c {
+	case '"':
+		h.quoted = true
+	case '[', '{':
+		h.level = &level{up: h.level, array: c == '[', unique: unique, start: h.length}
+	case ',':
+		if h, text, ok = h.end(text, h.length-1); !ok {
+			return h, text, false
+		}
+		l := *h.level
+		if l.array && l.items != nil && l.items.number == maxUnique {
+			return h, text, false
+		}
+		l.start, l.done = h.length, false
+		h.level = &l
+	case ']', '}':
+		if h, text, ok = h.end(text, h.length-1); !ok {
+			return h, text, false
+		}
+		if h.level = h.level.up; h.level == nil {
+			return history{}, text[:0], true
+		}
+		return h.end(text, h.length)
+	}
+	return h, text, true
+}
+
+// end ends the current item or name at a place of the text, unless it has ended.
+func (h history) end(text []byte, at int) (after history, same []byte, ok bool) {
+	l := h.level
+	if !l.array && !l.unique || l.done || at == l.start {
+		return h, text, true
+	}
+	ended := *l
+	ended.done = true
+	if l.unique {
+		one := &item{before: l.items, number: 1, text: string(text[l.start:at])}
+		if l.items != nil {
+			one.number += l.items.number
+		}
+		one.key = one.text
+		if v, err := readJSON([]byte(one.text)); err == nil {
+			one.key = keyOf(v)
+		}
+		for i := l.items; i != nil; i = i.before {
+			if i.key == one.key {
+				return h, text, false
+			}
+		}
+		ended.items = one
+	}
+	h.level = &ended
+	return h, text, true
+}
+
+// opensUnique reports whether a byte at a position opens a container with unique items.
+func (g *Grammar) opensUnique(p *position, c byte) bool {
+	return (c == '[' || c == '{') && slices.ContainsFunc(p.configs, func(at config) bool { return g.states[at.state].unique })
+}
+
+// A walker follows texts through a grammar with their histories. The caller must hold
+// g.mu.
+type walker struct {
+	g      *Grammar
+	visits int
+}
+
+// A point is a position with its history. Its text may be overwritten by the text of
+// another place that continues the same one.
+type point struct {
+	at   *position
+	past history
+	text []byte
+}
+
+// step returns the point after a byte; ok is false if the grammar does not allow it.
+func (w *walker) step(p point, c byte) (after point, ok bool, err error) {
+	if w.visits++; w.visits > mostVisits {
+		return p, false, ErrCostly
+	}
+	at, err := w.g.step(p.at, c)
+	if err != nil || at == dead {
+		return p, false, err
+	}
+	past, text, ok := p.past.next(p.text, c, w.g.opensUnique(p.at, c))
+	return point{at, past, text}, ok, nil
+}
+
+// open reports whether each current item that must be unique can still become different
+// from the earlier ones.
+func (w *walker) open(p point) (bool, error) {
+	for l := p.past.level; l != nil; l = l.up {
+		if !l.unique || l.done {
+			continue
+		}
+		if rest := l.alike(string(p.text[l.start:p.past.length])); len(rest) > 0 {
+			if ok, err := w.differs(p, depthOf(l), rest); !ok || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func depthOf(l *level) (n int) {
+	for ; l != nil; l = l.up {
+		n++
+	}
+	return n
+}
+
+// alike returns the texts of earlier items that begin with a text.
+func (l *level) alike(text string) []string {
+	var list []string
+	for i := l.items; i != nil; i = i.before {
+		if strings.HasPrefix(i.text, text) {
+			list = append(list, i.text)
+		}
+	}
+	return list
+}
+
+// differs reports whether the current item at a depth can become different from all
+// earlier ones, of which the given ones begin like it.
+func (w *walker) differs(p point, depth int, alike []string) (bool, error) {
+	for c := range 256 {
+		if c == ' ' && !p.past.quoted {
+			continue
+		}
+		q, ok, err := w.step(p, byte(c))
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		l := q.past.level
+		n := depthOf(l)
+		for ; n > depth; n-- {
+			l = l.up
+		}
+		if n < depth || l.done || q.past.length == l.start { // the item has ended, as a new one
+			return true, nil
+		}
+		text := string(q.text[l.start:q.past.length])
+		rest := slices.DeleteFunc(slices.Clone(alike), func(one string) bool { return !strings.HasPrefix(one, text) })
+		if len(rest) == 0 {
+			return true, nil
+		}
+		if ok, err = w.differs(q, depth, rest); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// filter removes from a mask the tokens after which two items that must differ are
+// equal, or cannot avoid it.
+func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64) ([]uint64, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := slices.Clone(mask)
+	w := &walker{g: g}
+	next := from.begins()
+	buffer := make([]byte, 0, len(from.text)+64)
+	for id, text := range v.text {
+		if out[id/64]>>(id%64)&1 == 0 || len(text) == 0 || slices.Contains(v.eos, int32(id)) {
+			continue
+		}
+		if !next[text[0]] && !slices.ContainsFunc(text, structural) {
+			continue
+		}
+		p := from
+		p.text = append(buffer[:0], from.text...)
+		ok, err := w.allows(p, text)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			out[id/64] &^= 1 << (id % 64)
+		}
+	}
+	return out, nil
+}
+
+func structural(c byte) bool { return strings.IndexByte(`"[]{},`, c) >= 0 }
+
+// begins returns the bytes after which the current item may still begin like an earlier
+// one.
+func (p point) begins() (next [256]bool) {
+	next[' '] = true
+	for l := p.past.level; l != nil; l = l.up {
+		text := string(p.text[min(l.start, len(p.text)):p.past.length])
+		for _, one := range l.alike(text) {
+			if len(one) > len(text) {
+				next[one[len(text)]] = true
+			}
+		}
+	}
+	return next
+}
+
+func (w *walker) allows(p point, text []byte) (ok bool, err error) {
+	for _, c := range text {
+		if p, ok, err = w.step(p, c); !ok || err != nil {
+			return false, err
+		}
+		if ok, err = w.open(p); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// followAll returns the point after a text, unless two items that must differ are equal.
+func (g *Grammar) followAll(p point, text []byte) (point, bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := &walker{g: g}
+	p.text = slices.Clone(p.text)
+	for _, c := range text {
+		var ok bool
+		var err error
+		if p, ok, err = w.step(p, c); !ok || err != nil {
+			return p, false, err
+		}
+	}
+	return p, true, nil
+}
