@@ -57,6 +57,8 @@ type builder struct {
 	err    error
 	unique bool // some state is unique
 
+	classes map[string]int32 // rules of classes of characters; see runesInto
+
 	callees [][]int32 // of each rule
 	steps   int       // of the analysis so far
 }

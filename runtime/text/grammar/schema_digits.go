@@ -61,8 +61,10 @@ func (w *schemaWriter) number(n *numberShape) part {
 			return w.remainders(residues[0].modulus)
 		}
 	}
-	d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues}
-	return d.between(n.lo, n.hi)
+	return w.rule(n.key(whole, w.exact), func() part {
+		d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues}
+		return d.between(n.lo, n.hi)
+	})
 }
 
 // fixed writes a pattern of this package.

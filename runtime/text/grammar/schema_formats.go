@@ -26,8 +26,8 @@ var formats = map[string]format{
 	"iri-reference":         {reference(iregname, literal, ipchar), reference(iregname, "", ipchar)},
 	"uri-template":          {pattern: `([!#$&(-;=?-Z\[\]_a-z~\xA0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF]|` + percent + `|\{[+#./;?&]?` + variable + `(,` + variable + `){0,15}\})*`},
 	"json-pointer":          {pattern: pointer},
-	"relative-json-pointer": {pattern: `(0|[1-9][0-9]{0,8})(#|` + pointer + `)`},
-	"regex":                 {pattern: `\^?(` + term + `|\((\?:)?` + term + `{1,8}(\|` + term + `{1,8}){0,3}\)` + times + `){0,32}\$?`},
+	"relative-json-pointer": {pattern: `[1-9]?[0-9](#|` + pointer + `)`},
+	"regex":                 {pattern: `\^?` + piece + `*(\|` + piece + `+)*\$?`},
 }
 
 const (
@@ -52,10 +52,10 @@ const (
 	narrowHost = `([A-Za-z0-9]([A-Za-z0-9-]{0,28}[A-Za-z0-9])?\.){0,3}[A-Za-z]([A-Za-z0-9-]{0,28}[A-Za-z0-9])?`
 
 	// Lower-case letters that IDNA 2008 always allows and that are written from left to
-	// right. Ten of them in a label have at most 63 characters in Punycode.
+	// right. Eight of them in a label have at most 63 characters in Punycode.
 	letter  = `[\u00DF-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-\u9FA5\uAC00-\uD7A3]`
 	idnHost = `((` + host + `)|` + idnName + `)`
-	idnName = `(` + idnUnit + `(-?` + idnUnit + `){0,4}\.){0,3}` + letter + `(-?` + idnUnit + `){0,4}`
+	idnName = `(` + idnUnit + `(-?` + idnUnit + `){0,7}\.){0,3}([a-z]|` + letter + `)(-?` + idnUnit + `){0,7}`
 	idnUnit = `([a-z0-9]|` + letter + `)`
 
 	octet = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
@@ -82,6 +82,7 @@ const (
 
 	// A subset of what ECMA-262 and other dialects read alike.
 	term  = `(([A-Za-z0-9 _:;,@%&=<>"'~/!#-]|\.|\\[dDwWsS.*+?()\[\]{}|^$\\/]|\[\^?([A-Za-z0-9_ ]|a-z|A-Z|0-9|\\[dws]){1,16}\])` + times + `)`
+	piece = `(` + term + `|\((\?:)?` + term + `+(\|` + term + `+)*\)` + times + `)`
 	times = `([*+?]|\{[1-9]\d?\})?`
 )
 

@@ -84,6 +84,13 @@ func (m *membersWriter) write(classes []member) part {
 	for _, name := range m.o.required {
 		must[name] = true
 	}
+	known := make(map[string]bool, len(m.names))
+	for _, name := range m.names {
+		known[name] = true
+	}
+	if slices.ContainsFunc(m.o.required, func(name string) bool { return !known[name] }) {
+		return b.nothing() // propertyNames excludes it
+	}
 	in := b.state()
 	rails := map[rail]int32{{}: in}
 	order := []rail{{}}

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"regexp"
 	"slices"
@@ -14,6 +15,15 @@ type numberShape struct {
 	lo, hi *limit // nil: no limit
 	steps  []step
 	path   string
+}
+
+// key distinguishes the rules of numbers.
+func (n *numberShape) key(whole, exact bool) string {
+	key := fmt.Sprintf("numbers %v %v %d %s %s", whole, exact, n.whole, n.lo, n.hi)
+	for _, s := range n.steps {
+		key += fmt.Sprintf(" %v %s", s.not, s.of)
+	}
+	return key
 }
 
 // A step is a condition on numbers: multiples of it or, with not, all others.
@@ -32,6 +42,13 @@ type limit struct {
 }
 
 const maxDigits = 64
+
+func (l *limit) String() string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprint(l.value, l.open)
+}
 
 func newLimit(r *big.Rat, open bool) (*limit, bool) {
 	if r == nil {

@@ -80,13 +80,11 @@ func (w *schemaWriter) string(tests []textTest) part {
 		return w.rule(w.mode.named("text"), func() part { return quoted(b.except(w.endOfText())) })
 	case len(tests) == 0:
 		return w.rule(w.spelled("string"), func() part { return quoted(b.star(one())) })
-	case len(tests) == 1 && tests[0].kind == testLength && !tests[0].not:
-		if t := tests[0]; t.hi < 0 || t.lo <= t.hi {
+	}
+	return w.rule(w.spelled(w.mode.named(testsKey(tests))), func() part {
+		if t := tests[0]; len(tests) == 1 && t.kind == testLength && !t.not && (t.hi < 0 || t.lo <= t.hi) {
 			return quoted(b.repeat(t.lo, t.hi, one))
 		}
-		return b.nothing()
-	}
-	return w.rule(w.mode.named(testsKey(tests)), func() part {
 		if p, ok := w.single(tests, chars); ok {
 			return quoted(p)
 		}

@@ -20,10 +20,39 @@ func (b *builder) runes(ranges []runeRange) part {
 	return p
 }
 
+// manyRanges is the number of ranges beyond ASCII from which they are written once, as a
+// rule. A class like \w has 700, and an automaton may need it in each of its states.
+const manyRanges = 8
+
 // runesInto adds to p the characters of the ranges, in UTF-8.
 func (b *builder) runesInto(p part, ranges []runeRange) {
-	for _, r := range clip(ranges) {
-		for _, length := range []struct{ lo, hi rune }{{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, maxRune}} {
+	for _, r := range intersect(ranges, []runeRange{{0, 0x7F}}) {
+		b.encoded(p, r.lo, r.hi)
+	}
+	beyond := intersect(clip(ranges), []runeRange{{0x80, maxRune}})
+	if len(beyond) <= manyRanges {
+		b.wide(p, beyond)
+		return
+	}
+	key := rangesKey(beyond)
+	r, known := b.classes[key]
+	if !known {
+		r = b.rule("class of characters")
+		if b.classes == nil {
+			b.classes = map[string]int32{}
+		}
+		b.classes[key] = r
+		inside := b.nothing()
+		b.wide(inside, beyond)
+		b.define(r, inside)
+	}
+	b.states[p.in].calls = append(b.states[p.in].calls, call{r, p.out})
+}
+
+// wide adds to p characters beyond ASCII.
+func (b *builder) wide(p part, ranges []runeRange) {
+	for _, r := range ranges {
+		for _, length := range []struct{ lo, hi rune }{{0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, maxRune}} {
 			lo, hi := max(r.lo, length.lo), min(r.hi, length.hi)
 			if lo <= hi {
 				b.encoded(p, lo, hi)

@@ -33,6 +33,12 @@ PATTERNS = {
     "^(?:ab|c)*?d?$": ["abcd", ""],
     "^[\\w.-]+@[\\w.-]+$": ["a@b.c"],
     "": ["", "x"],
+    "^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$": ["1", "-0.5", "+.5"],
+    "^(?=.{2,4}$)[a-z]+(?:-[a-z]+)*$": ["ab", "a-b"],
+    "^(?:(?!ab).)*$": ["", "ba", "xyz"],
+    "(?<!a)b": ["b", "xb"],
+    "\\bred\\b": ["red", "a red x"],
+    "^[a-c]{1,2}$": ["a", "bc"],
 }
 FORMATS = {
     "date": ["2024-02-29", "1999-12-31"],
@@ -45,6 +51,14 @@ FORMATS = {
     "ipv6": ["::1", "2001:db8::ff00:42:8329"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
     "uri": ["http://a.b/c?d#e", "urn:x:y"],
+    "uri-reference": ["/a?b", "http://a.b/c", "c.d"],
+    "iri": ["http://é.b/ü"],
+    "json-pointer": ["", "/a~1b/0"],
+    "relative-json-pointer": ["0#", "1/a"],
+    "uri-template": ["/a{?b,c*}"],
+    "idn-hostname": ["ü.example", "a.b"],
+    "idn-email": ["ü@é.example"],
+    "regex": ["^[a-z]+$", "a|b"],
     "color": ["any text"],
 }
 TEXTS = ["", "a", "ab", "abc", "é", "😀", "漢字", 'q"\\\n', "\u2028", "x" * 7, "red", "AB-1"]
@@ -78,6 +92,8 @@ class Drawer:
             return self.scalar()
         if p < 0.03:
             return True
+        if rng.random() < 0.12:
+            return self.logic(depth)
         if p < 0.10 and self.defs:
             s = {"$ref": "#/$defs/" + rng.choice(list(self.defs))}
             if not self.old and rng.random() < 0.3:
@@ -99,6 +115,32 @@ class Drawer:
         if p < 0.52:
             return {**self.number(), **self.string(), **rng.choice([{}, {"required": [rng.choice(NAMES)]}, {"minItems": 1}])}
         return self.typed(depth)
+
+    def logic(self, depth):
+        """Keywords that combine schemas, beside a type."""
+        rng = self.rng
+        s = self.typed(depth)
+        kind = s["type"]
+        other = lambda: self.typed(depth + 1, kind)
+        p = rng.random()
+        if p < 0.3:
+            return {**s, "not": other() if rng.random() < 0.7 else self.constants(9)}
+        if p < 0.55:
+            s = {**s, "if": other(), "then": other()}
+            if rng.random() < 0.6:
+                s["else"] = other()
+            return s
+        if p < 0.75:
+            return {"oneOf": [s, other(), other()][: rng.randint(2, 3)]}
+        s = {k: v for k, v in self.object(depth).items() if k != "additionalProperties"} | {"type": "object"}
+        names = list(s.get("properties", {})) or NAMES[:2]
+        if p < 0.85:
+            return {**s, "dependentRequired": {rng.choice(names): rng.sample(names, 1)}} if not self.old else {**s, "dependencies": {rng.choice(names): rng.sample(names, 1)}}
+        if self.old:
+            return s
+        if p < 0.9:
+            return {**s, "dependentSchemas": {rng.choice(names): self.typed(depth + 1, "object")}}
+        return {**s, "allOf": [{"properties": self.typed(depth + 1, "object").get("properties", {})}, {"anyOf": [{"required": [rng.choice(names)]}, True]}], "unevaluatedProperties": rng.choice([False, self.scalar()])}
 
     def typed(self, depth, kind=None):
         rng = self.rng
@@ -125,8 +167,26 @@ class Drawer:
             return {"pattern": self.rng.choice(list(PATTERNS))}
         if p < 0.7:
             return {"format": self.rng.choice(list(FORMATS))}
+        if p < 0.85:
+            return self.texts()
         lo = self.rng.randrange(4)
         return self.rng.choice([{"minLength": lo}, {"maxLength": lo + 2}, {"minLength": lo, "maxLength": lo + self.rng.randrange(4)}])
+
+    def texts(self):
+        """Several conditions on one string."""
+        rng = self.rng
+        s = {}
+        if rng.random() < 0.7:
+            s["pattern"] = rng.choice(list(PATTERNS))
+        if rng.random() < 0.5:
+            s["format"] = rng.choice([f for f in FORMATS if f not in ("idn-email", "idn-hostname", "uri-template", "regex")])
+        if rng.random() < 0.6:
+            s["minLength"] = rng.randrange(5)
+        if rng.random() < 0.6:
+            s["maxLength"] = rng.randint(4, 40)
+        if rng.random() < 0.3:
+            s["allOf"] = [{"pattern": rng.choice(list(PATTERNS))}]
+        return s
 
     def limit(self):
         rng = self.rng
@@ -139,6 +199,12 @@ class Drawer:
             return {}
         if p < 0.35:
             return {"multipleOf": rng.choice([1, 2, 3, 7, 10, 97, 0.1, 0.01, 1.0])}
+        if p < 0.5:
+            lo = self.limit()
+            s = {"multipleOf": rng.choice([1, 2, 3, 7, 10, 97, 0.1, 0.25, 2.5, 0.01]), rng.choice(["minimum", "exclusiveMinimum"]): lo}
+            if rng.random() < 0.7:
+                s["maximum"] = lo + rng.choice([10, 50, 1000])
+            return s
         lo, hi = sorted([self.limit(), self.limit()])
         s = {}
         if rng.random() < 0.7:
@@ -161,6 +227,21 @@ class Drawer:
             s["minItems"] = rng.randrange(3)
         if rng.random() < 0.3:
             s["maxItems"] = rng.randrange(2, 5)
+        if rng.random() < 0.15:
+            s["uniqueItems"] = True
+            if rng.random() < 0.5:
+                s["items"] = rng.choice([{"enum": [1, 2, "a", "ab", None]}, {"type": "boolean"}, {"type": "integer", "minimum": 0, "maximum": 12}, {"type": "string", "pattern": "^[a-c]{1,2}$"}, {"type": "object"}])
+                s.pop("prefixItems", s.pop("additionalItems", None))
+        elif rng.random() < 0.15:
+            s["contains"] = rng.choice([self.scalar(), self.constants(9)])
+            if not self.old and rng.random() < 0.5:
+                s["minContains"] = rng.randrange(3)
+            if not self.old and rng.random() < 0.5:
+                s["maxContains"] = rng.randint(1, 3)
+            if s.get("maxContains", 3) < s.get("minContains", 1):
+                del s["maxContains"]
+        if not self.old and not s.get("items") and "items" not in s and rng.random() < 0.2:
+            s["unevaluatedItems"] = rng.choice([False, self.scalar()])
         return s
 
     def object(self, depth):
@@ -172,6 +253,10 @@ class Drawer:
             s["required"] = list(dict.fromkeys(s["required"]))
         if rng.random() < 0.7:
             s["additionalProperties"] = rng.choice([False, False, False, True, self.scalar()])
+        if rng.random() < 0.1:
+            s["patternProperties"] = {rng.choice(["^n", "x$", "^[a-z]{2}$", "ö"]): self.scalar() for _ in range(rng.randint(1, 2))}
+        if rng.random() < 0.1:
+            s["propertyNames"] = rng.choice([{"enum": NAMES[:4]}, {"pattern": "^[a-z]+$"}, {"maxLength": 4}, {"not": {"const": "id"}}, {"format": "date"}])
         if rng.random() < 0.1:
             s["minProperties"] = rng.choice([0, 1, 1, 2])
         if rng.random() < 0.1:
@@ -291,7 +376,9 @@ def simple(s):
         return all(map(simple, s))
     if not isinstance(s, dict):
         return True
-    joins = "allOf" in s or any(w in s for w in ("anyOf", "oneOf", "$ref")) and not set(s) <= {"anyOf", "oneOf", "$ref", "$defs", "$schema"}
+    joins = any(w in s for w in ("allOf", "not", "if", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames")) or any(w in s for w in ("anyOf", "oneOf", "$ref")) and not set(s) <= {"anyOf", "oneOf", "$ref", "$defs", "$schema"}
+    objects = [sub for sub in s.get("oneOf", []) if isinstance(sub, dict) and "object" in str(sub.get("type", "object"))]
+    joins = joins or len(objects) > 1 and not all("required" in sub for sub in objects)
     return not joins and all(simple(v) for k, v in s.items() if k not in ("const", "enum"))
 
 
@@ -402,6 +489,15 @@ def examine(task, result, counts, reasons, wrong):
             wrong.append((schema, "not matched", text))
 
 
+def run_walk(walk, tasks):
+    """The results of the program for tasks."""
+    lines = "".join(json.dumps(t) + "\n" for t in tasks)
+    out = subprocess.run([walk], input=lines, capture_output=True, text=True, check=False)
+    if out.returncode:
+        sys.exit(out.stderr[-2000:])
+    return [json.loads(line) for line in out.stdout.removesuffix("\n").split("\n")]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("walk")
@@ -409,13 +505,9 @@ def main():
     parser.add_argument("--seed", default="1")
     args = parser.parse_args()
     tasks = draw(args)
-    lines = "".join(json.dumps(t) + "\n" for t in tasks)
-    out = subprocess.run([args.walk], input=lines, capture_output=True, text=True, check=False)
-    if out.returncode:
-        sys.exit(out.stderr[-2000:])
     counts, reasons, wrong = collections.Counter(), collections.Counter(), []
-    for task, line in zip(tasks, out.stdout.removesuffix("\n").split("\n"), strict=True):
-        examine(task, json.loads(line), counts, reasons, wrong)
+    for task, result in zip(tasks, run_walk(args.walk, tasks), strict=True):
+        examine(task, result, counts, reasons, wrong)
     checked = sorted(set(FORMATS) & set(jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers))
     print(f"seed {args.seed}: {len(tasks)} schemas; formats that are checked: {', '.join(checked)}")
     for name in ("schemas refused", "pairs", "ended", "valid", "dead ends", "circles", "undeclared names twice", "instances", "matched"):
