@@ -1,6 +1,9 @@
 package grammar
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A machine is a deterministic automaton over the classes of an alphabet. It computes
 // its states when they are needed.
@@ -96,55 +99,54 @@ type automaton struct {
 // 62,000.
 const maxAutomaton = 1 << 17
 
-// intersection returns the automaton of the texts that all machines accept. spend counts
-// steps and returns false when there were too many.
-func intersection(machines []machine, a *alphabet, spend func(int) bool) (*automaton, error) {
+// A union lists groups of machines. A text is in it if all machines of a group accept it.
+type union struct {
+	machines []machine
+	groups   [][]int
+}
+
+// automaton returns the automaton of a union's texts, with at most the given number of
+// states. spend counts steps and returns false when there were too many.
+func (u *union) automaton(a *alphabet, most int, spend func(int) bool) (*automaton, error) {
 	out := &automaton{alphabet: a}
 	ids := map[string]int32{}
 	var states [][]int32
 	add := func(state []int32) (int32, error) {
+		if !u.clear(state) {
+			return noState, nil
+		}
 		key := stateKey(state)
 		id, ok := ids[key]
 		if !ok {
 			id = int32(len(states))
-			if id >= maxAutomaton || !spend(1+len(a.classes)*len(machines)/8) {
+			if int(id) >= most || !spend(1+len(a.classes)*len(state)/8) {
 				return 0, fmt.Errorf("%w: the automaton of these texts has more than %d states; use shorter lengths and repetitions", ErrTooLarge, id)
 			}
 			ids[key] = id
 			states = append(states, state)
-			final := true
-			for i, m := range machines {
-				final = final && m.accepts(state[i])
-			}
-			out.final = append(out.final, final)
+			out.final = append(out.final, u.accepts(state))
 		}
 		return id, nil
 	}
-	begin := make([]int32, len(machines))
-	for i, m := range machines {
+	begin := make([]int32, len(u.machines))
+	for i, m := range u.machines {
 		var err error
 		if begin[i], err = m.start(); err != nil {
 			return nil, err
 		}
-		if begin[i] == noState {
-			return &automaton{alphabet: a, next: [][]int32{nil}, final: []bool{false}}, nil
-		}
 	}
-	if _, err := add(begin); err != nil {
-		return nil, err
+	if first, err := add(begin); first == noState || err != nil {
+		return &automaton{alphabet: a, next: [][]int32{nil}, final: []bool{false}}, err
 	}
 	for at := 0; at < len(states); at++ {
 		row := make([]int32, len(a.classes))
 		for class := range row {
-			to, err := stepAll(machines, states[at], class)
+			to, err := u.step(states[at], class)
+			if err == nil {
+				row[class], err = add(to)
+			}
 			if err != nil {
 				return nil, err
-			}
-			row[class] = noState
-			if to != nil {
-				if row[class], err = add(to); err != nil {
-					return nil, err
-				}
 			}
 		}
 		out.next = append(out.next, row)
@@ -153,16 +155,47 @@ func intersection(machines []machine, a *alphabet, spend func(int) bool) (*autom
 	return out, nil
 }
 
-func stepAll(machines []machine, from []int32, class int) ([]int32, error) {
-	to := make([]int32, len(machines))
-	for i, m := range machines {
-		s, err := m.step(from[i], class)
-		if err != nil || s == noState {
+func (u *union) step(from []int32, class int) ([]int32, error) {
+	to := make([]int32, len(from))
+	for i, m := range u.machines {
+		to[i] = noState
+		if from[i] == noState {
+			continue
+		}
+		var err error
+		if to[i], err = m.step(from[i], class); err != nil {
 			return nil, err
 		}
-		to[i] = s
 	}
 	return to, nil
+}
+
+// clear stops the machines whose groups can accept no text anymore. It reports false if
+// no group can.
+func (u *union) clear(state []int32) bool {
+	needed := make([]bool, len(state))
+	some := false
+	for _, group := range u.groups {
+		if slices.ContainsFunc(group, func(m int) bool { return state[m] == noState }) {
+			continue
+		}
+		some = true
+		for _, m := range group {
+			needed[m] = true
+		}
+	}
+	for m := range state {
+		if !needed[m] {
+			state[m] = noState
+		}
+	}
+	return some
+}
+
+func (u *union) accepts(state []int32) bool {
+	return slices.ContainsFunc(u.groups, func(group []int) bool {
+		return !slices.ContainsFunc(group, func(m int) bool { return state[m] == noState || !u.machines[m].accepts(state[m]) })
+	})
 }
 
 func stateKey(state []int32) string {
@@ -216,36 +249,69 @@ func (d *automaton) trim() {
 // empty reports whether the automaton accepts no text.
 func (d *automaton) empty() bool { return len(d.next) == 1 && d.next[0] == nil }
 
-// write writes the automaton to the network.
+// An automatonWriter writes an automaton to the network.
+type automatonWriter struct {
+	*builder
+	*automaton
+	chars  charset
+	states []int32           // by state of the automaton, created when they are reached
+	order  []int32           // states of the automaton that were reached
+	edges  map[string][]edge // of sets of classes whose characters are single bytes
+}
+
+// automaton writes an automaton to the network.
 func (b *builder) automaton(d *automaton, chars charset) part {
 	p := part{b.state(), b.state()}
-	states := make([]int32, len(d.next)) // created when they are reached
-	states[0] = p.in
-	order := []int32{0}
-	for i := 0; i < len(order) && b.err == nil; i++ {
-		at := order[i]
-		from := states[at]
+	w := &automatonWriter{builder: b, automaton: d, chars: chars, states: make([]int32, len(d.next)), order: []int32{0}, edges: map[string][]edge{}}
+	w.states[0] = p.in
+	for i := 0; i < len(w.order) && b.err == nil; i++ {
+		at := w.order[i]
 		if d.final[at] {
-			b.eps(from, p.out)
+			b.eps(w.states[at], p.out)
 		}
-		targets := map[int32][]runeRange{}
-		var list []int32
-		for class, to := range d.next[at] {
-			if to == noState {
-				continue
-			}
-			if targets[to] == nil {
-				list = append(list, to)
-			}
-			targets[to] = append(targets[to], d.alphabet.classes[class]...)
-		}
-		for _, to := range list {
-			if states[to] == 0 && to != 0 {
-				states[to] = b.state()
-				order = append(order, to)
-			}
-			chars(b, part{from, states[to]}, merged(targets[to]))
-		}
+		w.write(at)
 	}
 	return p
+}
+
+// write writes the transitions of a state.
+func (w *automatonWriter) write(at int32) {
+	var targets []int32
+	classes := map[int32][]byte{}
+	for class, to := range w.next[at] {
+		if to == noState {
+			continue
+		}
+		if classes[to] == nil {
+			targets = append(targets, to)
+		}
+		classes[to] = append(classes[to], byte(class), byte(class>>8))
+	}
+	for _, to := range targets {
+		if w.states[to] == 0 && to != 0 {
+			w.states[to] = w.state()
+			w.order = append(w.order, to)
+		}
+		w.link(w.states[at], w.states[to], classes[to])
+	}
+}
+
+// link adds a transition for a set of classes. Most sets consist of bytes and occur in
+// many states, so their edges are determined once.
+func (w *automatonWriter) link(from, to int32, classes []byte) {
+	if known, ok := w.edges[string(classes)]; ok {
+		for _, e := range known {
+			w.builder.states[from].edges = append(w.builder.states[from].edges, edge{e.lo, e.hi, to})
+		}
+		return
+	}
+	var ranges []runeRange
+	for i := 0; i < len(classes); i += 2 {
+		ranges = append(ranges, w.alphabet.classes[int(classes[i])|int(classes[i+1])<<8]...)
+	}
+	states, edges := len(w.builder.states), len(w.builder.states[from].edges)
+	w.chars(w.builder, part{from, to}, merged(ranges))
+	if s := &w.builder.states[from]; len(w.builder.states) == states && len(s.calls) == 0 {
+		w.edges[string(classes)] = slices.Clone(s.edges[edges:])
+	}
 }

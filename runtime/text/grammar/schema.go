@@ -153,6 +153,10 @@ func (w *schemaWriter) write(set shapeSet, path string) part {
 	var parts []part
 	mode := w.mode
 	for k, list := range w.inMode(set) {
+		if kind(k) == kindString {
+			parts = append(parts, w.texts(list, path)...)
+			continue
+		}
 		for _, s := range list {
 			if w.err != nil || w.b.err != nil {
 				return w.b.nothing()
@@ -162,13 +166,30 @@ func (w *schemaWriter) write(set shapeSet, path string) part {
 			}
 			p := w.shape(kind(k), s, path)
 			w.mode = mode
-			parts = append(parts, w.kind(kind(k) == kindString, p))
+			parts = append(parts, w.kind(false, p))
 		}
 	}
 	return w.b.alt(parts...)
 }
 
-// shape writes the values of a shape.
+// texts writes the strings of shapes.
+func (w *schemaWriter) texts(list []*shape, path string) []part {
+	var parts []part
+	var groups [][]textTest
+	for _, s := range list {
+		if s.values == nil {
+			groups = append(groups, s.texts)
+		} else if w.err == nil && w.b.err == nil {
+			parts = append(parts, w.kind(true, w.constants(s.values, path)))
+		}
+	}
+	if len(groups) > 0 && w.err == nil && w.b.err == nil {
+		parts = append(parts, w.kind(true, w.strings(groups)))
+	}
+	return parts
+}
+
+// shape writes the values of a shape, except strings.
 func (w *schemaWriter) shape(k kind, s *shape, path string) part {
 	if s.values != nil {
 		if w.mode == asArguments {
@@ -181,8 +202,6 @@ func (w *schemaWriter) shape(k kind, s *shape, path string) part {
 		return w.word(k == kindTrue)
 	case kindNumber:
 		return w.number(s.number)
-	case kindString:
-		return w.string(s.texts)
 	case kindArray:
 		return w.array(s.array)
 	case kindObject:

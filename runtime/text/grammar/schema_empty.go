@@ -90,8 +90,8 @@ func (w *schemaWriter) emptyTexts(tests []textTest) bool {
 	}
 	known, ok := w.noText[key]
 	if !ok {
-		d := w.automaton(tests)
-		known = d != nil && d.empty()
+		d, err := w.automaton([][]textTest{tests}, maxAutomaton)
+		known = err == nil && d.empty()
 		w.noText[key] = known
 	}
 	return known
@@ -140,7 +140,7 @@ func common(a, b []any) []any {
 	return slices.DeleteFunc(slices.Clone(a), func(v any) bool { return !inB[keyOf(v)] })
 }
 
-func union(a, b []any) []any {
+func united(a, b []any) []any {
 	out, seen := slices.Clone(a), keysOf(a)
 	for _, v := range b {
 		if key := keyOf(v); !seen[key] {

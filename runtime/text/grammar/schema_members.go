@@ -337,13 +337,5 @@ func (m *membersWriter) otherKey(name *expr) part {
 	if w.bareKeys() {
 		return w.fail(name.path, "propertyNames and patternProperties are not supported in the model's format of tool calls; list the properties")
 	}
-	var parts []part
-	for _, s := range w.shapes(w.all(name, w.not(w.wordsNode(m.names, name.path))), false)[kindString] {
-		if s.values != nil {
-			parts = append(parts, w.constants(s.values, name.path))
-		} else {
-			parts = append(parts, w.string(s.texts))
-		}
-	}
-	return w.b.alt(parts...)
+	return w.b.alt(w.texts(w.shapes(w.all(name, w.not(w.wordsNode(m.names, name.path))), false)[kindString], name.path)...)
 }

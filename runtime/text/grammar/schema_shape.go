@@ -96,7 +96,7 @@ func simplified(list []*shape) []*shape {
 		joined.typed = joined.typed && s.typed
 		joined.values = append(joined.values, s.values...)
 	}
-	joined.values = union(nil, joined.values)
+	joined.values = united(nil, joined.values)
 	return out
 }
 

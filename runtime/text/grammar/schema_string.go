@@ -25,10 +25,13 @@ func (w *schemaWriter) space() part {
 // escaped are the characters that must be escaped in a JSON string.
 var escaped = []runeRange{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}
 
+// unescaped are all other characters.
+var unescaped = without(escaped...)
+
 // jsonText writes characters in a JSON string: unescaped if possible, else as the
 // shortest escape.
 func jsonText(b *builder, p part, ranges []runeRange) {
-	b.runesInto(p, intersect(ranges, without(escaped...)))
+	b.runesInto(p, intersect(ranges, unescaped))
 	for _, r := range intersect(ranges, escaped) {
 		for c := r.lo; c <= r.hi; c++ {
 			text := writeJSON(string(c))
@@ -88,13 +91,41 @@ func (w *schemaWriter) string(tests []textTest) part {
 		if p, ok := w.single(tests, chars); ok {
 			return quoted(p)
 		}
-		d := w.automaton(tests)
-		if d == nil {
-			return b.nothing()
+		d, err := w.automaton([][]textTest{tests}, maxAutomaton)
+		if err != nil {
+			return w.fail(tests[0].path, "%v", err)
 		}
 		return quoted(b.automaton(d, chars))
 	})
 }
+
+// strings writes the strings that meet all tests of one of the groups. Groups of several
+// tests share an automaton if it is small, so a text has one parse.
+func (w *schemaWriter) strings(groups [][]textTest) part {
+	var parts []part
+	var several [][]textTest
+	for _, tests := range groups {
+		if len(tests) > 1 || len(tests) == 1 && tests[0].not {
+			several = append(several, tests)
+		} else {
+			parts = append(parts, w.string(tests))
+		}
+	}
+	if len(several) > 1 && !w.plain() {
+		if d, err := w.automaton(several, maxShared); err == nil {
+			p := w.b.automaton(d, jsonText)
+			return w.b.alt(append(parts, w.b.seq(w.b.literal(`"`), p, w.b.literal(`"`)))...)
+		}
+	}
+	for _, tests := range several {
+		parts = append(parts, w.string(tests))
+	}
+	return w.b.alt(parts...)
+}
+
+// maxShared limits the states of an automaton of several groups: a fraction of the
+// states of a grammar.
+const maxShared = 1 << 13
 
 // single writes a single pattern or format directly, if it has no look-around. Unlike a
 // deterministic automaton, the network cannot become larger than the pattern.

@@ -134,20 +134,31 @@ func (p *pattern) sets(list [][]runeRange) [][]runeRange {
 	return list
 }
 
-// automaton returns the automaton of the strings that meet all tests, in the current
-// reading. It returns nil and records an error if there are too many states.
-func (w *schemaWriter) automaton(tests []textTest) *automaton {
-	list, a, err := w.machines(tests)
-	if err != nil {
-		w.fail(tests[0].path, "%v", err)
-		return nil
+// automaton returns the automaton of the strings that meet all tests of one of the
+// groups, in the current reading.
+func (w *schemaWriter) automaton(groups [][]textTest, most int) (*automaton, error) {
+	var u union
+	var tests []textTest
+	known := map[string]int{}
+	for _, group := range groups {
+		var list []int
+		for _, t := range group {
+			n, ok := known[t.key()]
+			if !ok {
+				n = len(tests)
+				known[t.key()] = n
+				tests = append(tests, t)
+			}
+			list = append(list, n)
+		}
+		u.groups = append(u.groups, list)
 	}
-	d, err := intersection(list, a, func(n int) bool { return w.spend(n, tests[0].path) })
+	machines, a, err := w.machines(tests)
 	if err != nil {
-		w.fail(tests[0].path, "%v", err)
-		return nil
+		return nil, err
 	}
-	return d
+	u.machines = machines
+	return u.automaton(a, most, func(n int) bool { return w.spend(n, tests[0].path) })
 }
 
 // textFits reports whether a string meets a test, in the current reading.

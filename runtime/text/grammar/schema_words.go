@@ -109,7 +109,7 @@ func (w *schemaWriter) valuesLeaf(values []any, path string) *expr {
 		return w.exprs.none
 	}
 	var set shapeSet
-	for _, v := range union(nil, values) {
+	for _, v := range united(nil, values) {
 		k := kindOf(v)
 		if set[k] == nil {
 			set[k] = []*shape{{typed: true}}
