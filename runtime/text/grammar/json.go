@@ -44,21 +44,6 @@ func (o *object) set(key string, v any) {
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// clone copies the object, except the given keys.
-func (o *object) clone(without ...string) *object {
-	c := newObject()
-next:
-	for _, k := range o.keys {
-		for _, w := range without {
-			if k == w {
-				continue next
-			}
-		}
-		c.set(k, o.values[k])
-	}
-	return c
-}
-
 // readJSON decodes one value: *object, []any, string, json.Number, bool or nil.
 func readJSON(data []byte) (any, error) {
 	if len(data) > maxSource {

@@ -57,7 +57,7 @@ type builder struct {
 	err    error
 	unique bool // some state is unique
 
-	classes map[string]int32 // rules of classes of characters; see runesInto
+	classes map[string]int32 // rules of classes of characters; see shared
 
 	callees [][]int32 // of each rule
 	steps   int       // of the analysis so far

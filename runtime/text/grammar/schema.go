@@ -64,6 +64,8 @@ type schemaWriter struct {
 	valueKeys    map[*shape]map[string]bool
 	noText       map[string]bool   // whether no string meets tests
 	apart        map[[2]int32]bool // nodes that are known to be disjoint, or not
+	proofs       int               // that are under way; see prove
+	unsure       bool              // the current proof met a set that is being determined
 	loose        bool              // the reading; see readPattern and patternOf
 	format       CallFormat        // of the call whose arguments are written
 	mode         mode

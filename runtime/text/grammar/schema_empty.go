@@ -14,13 +14,15 @@ func (w *schemaWriter) disjoint(a, b *expr, path string) bool {
 	known, ok := w.apart[key]
 	if !ok {
 		known = w.reading(true, func() bool {
-			x, y := w.shapes(a, false), w.shapes(b, false)
-			for k := range kinds {
-				if !w.apartShapes(k, x[k], y[k], path) {
-					return false
+			return w.prove(func() bool {
+				x, y := w.shapes(a, false), w.shapes(b, false)
+				for k := range kinds {
+					if !w.apartShapes(k, x[k], y[k], path) {
+						return false
+					}
 				}
-			}
-			return w.err == nil
+				return w.err == nil
+			})
 		})
 		w.apart[key] = known
 	}
@@ -41,23 +43,34 @@ func (w *schemaWriter) apartShapes(k kind, a, b []*shape, path string) bool {
 	return true
 }
 
-// empty reports whether a node certainly contains no value, in the current reading.
+// prove reports whether a property of sets certainly holds. The sets that are being
+// determined are not known yet, so nothing that depends on them is certain.
+func (w *schemaWriter) prove(property func() bool) bool {
+	before := w.unsure
+	w.proofs++
+	w.unsure = false
+	holds := property() && !w.unsure
+	w.proofs--
+	w.unsure = before
+	return holds
+}
+
+// empty reports whether an expression certainly contains no value, in the current
+// reading.
 func (w *schemaWriter) empty(n *expr, path string, depth int) bool {
 	if depth > maxProof || w.err != nil {
 		return false
 	}
-	set, known := w.sets[setKey{n.id, false, w.loose}]
-	if known && set == nil { // its shapes are being determined
-		return false
-	}
-	for k, list := range w.shapes(n, false) {
-		for _, s := range list {
-			if !w.spend(4, path) || !w.emptyShape(kind(k), s, path, depth) {
-				return false
+	return w.prove(func() bool {
+		for k, list := range w.shapes(n, false) {
+			for _, s := range list {
+				if !w.spend(4, path) || !w.emptyShape(kind(k), s, path, depth) {
+					return false
+				}
 			}
 		}
-	}
-	return true
+		return true
+	})
 }
 
 func (w *schemaWriter) emptyShape(k kind, s *shape, path string, depth int) bool {
@@ -69,7 +82,7 @@ func (w *schemaWriter) emptyShape(k kind, s *shape, path string, depth int) bool
 	case k == kindNumber:
 		return !s.number.possible()
 	case k == kindString:
-		return w.emptyTexts(s.texts)
+		return depth < maxProof && w.emptyTexts(s.texts)
 	case k == kindArray:
 		return w.emptyArrays(s.array, path, depth)
 	}

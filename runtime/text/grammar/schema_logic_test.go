@@ -1,6 +1,10 @@
 package grammar
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // logicCases are schemas whose keywords are combined by Boolean operations.
 var logicCases = []struct {
@@ -31,6 +35,9 @@ var logicCases = []struct {
 	{`{"type":"integer","not":{"enum":[1,3]},"minimum":0,"maximum":4}`, []string{`0`, `2`, `4`}, []string{`1`, `3`, `5`}},
 	{`{"if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"required":["x"]},"else":{"required":["y"]},"type":"object","properties":{"k":{"type":"string"},"x":{},"y":{}}}`,
 		[]string{`{"k":"a","x":1}`, `{"k":"b","y":1}`, `{"y":1}`}, []string{`{"k":"a"}`, `{"k":"a","y":1}`, `{}`}},
+	{manyIfs(), []string{`{"k":"v7","a7":1}`, `{"k":"x"}`}, []string{`{"k":"v7","a7":"1"}`, `{"k":"v7"}`}},
+	{`{"$ref":"#/$defs/t","$defs":{"t":{"oneOf":[{"type":"object","properties":{"k":{"const":1},"c":{"anyOf":[{"$ref":"#/$defs/t"},{"type":"null"}]}},"required":["c","k"]},{"type":"object","properties":{"k":{"const":2},"c":{"anyOf":[{"$ref":"#/$defs/t"},{"type":"null"}]}},"required":["c","k"]}]}}}`,
+		[]string{`{"k":1,"c":{"k":2,"c":null}}`}, []string{`{"k":1,"c":{"k":3,"c":null}}`, `{"k":1}`}},
 	{`{"type":"object","properties":{"a":{},"b":{},"c":{}},"dependentRequired":{"a":["b"]},"additionalProperties":false}`, []string{`{}`, `{"a":1,"b":1}`, `{"c":1}`}, []string{`{"a":1}`, `{"a":1,"c":1}`}},
 	{`{"type":"object","properties":{"a":{},"b":{}},"dependentSchemas":{"a":{"properties":{"b":{"type":"null"}}}}}`, []string{`{"b":1}`, `{"a":1,"b":null}`}, []string{`{"a":1,"b":1}`}},
 	{`{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"integer"}}`, []string{`{}`, `{"a":1,"b":2}`, `{"b":2}`}, []string{`{"c":1}`, `{"a":1,"a":2}`, `{"a":"x"}`}},
@@ -49,6 +56,15 @@ var logicCases = []struct {
 	{`{"$id":"http://x/a","$ref":"b","$defs":{"x":{"$id":"b","$ref":"#/$defs/y","$defs":{"y":{"type":"null"}}}}}`, []string{`null`}, []string{`1`}},
 	{`{"allOf":[{"$ref":"#/$defs/tree"},{"$ref":"#/$defs/small"}],"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"n":{"$ref":"#/$defs/tree"}},"additionalProperties":false},"small":{"properties":{"v":{"maximum":9},"n":{"$ref":"#/$defs/small"}}}}}`,
 		[]string{`{"v":1,"n":{"v":2,"n":{"v":9}}}`}, []string{`{"v":1,"n":{"v":2,"n":{"v":10}}}`, `{"x":1}`}},
+}
+
+// manyIfs returns a schema in which a property decides which others are required.
+func manyIfs() string {
+	var list []string
+	for i := range 30 {
+		list = append(list, fmt.Sprintf(`{"if":{"properties":{"k":{"const":"v%[1]d"}},"required":["k"]},"then":{"properties":{"a%[1]d":{"type":"integer"}},"required":["a%[1]d"]}}`, i))
+	}
+	return `{"type":"object","properties":{"k":{"type":"string"}},"required":["k"],"allOf":[` + strings.Join(list, ",") + `]}`
 }
 
 func TestLogic(t *testing.T) {

@@ -206,6 +206,9 @@ func (w *schemaWriter) shapes(n *expr, not bool) shapeSet {
 	case w.err != nil:
 		return shapeSet{}
 	case !known:
+	case set == nil && w.proofs > 0:
+		w.unsure = true
+		return everything()
 	case set == nil:
 		w.fail(n.path, "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+n.path)
 		return shapeSet{}
@@ -218,8 +221,11 @@ func (w *schemaWriter) shapes(n *expr, not bool) shapeSet {
 	}
 	w.sets[key] = nil
 	found := w.findShapes(n, not)
-	w.sets[key] = &found
-	w.depth--
+	if w.depth--; w.unsure || !w.spend(1, n.path) {
+		delete(w.sets, key)
+	} else {
+		w.sets[key] = &found
+	}
 	return found
 }
 

@@ -180,7 +180,7 @@ func (w *schemaWriter) joinObjects(a, b *objectShape, path string) (out *objectS
 		return nil, false
 	}
 	for _, name := range out.required {
-		if w.property(out, name) == w.exprs.none {
+		if w.empty(w.property(out, name), path, maxProof) {
 			return nil, false
 		}
 	}

@@ -32,14 +32,20 @@ var unescaped = without(escaped...)
 // shortest escape.
 func jsonText(b *builder, p part, ranges []runeRange) {
 	b.runesInto(p, intersect(ranges, unescaped))
-	for _, r := range intersect(ranges, escaped) {
-		for c := r.lo; c <= r.hi; c++ {
-			text := writeJSON(string(c))
-			one := b.literal(text[1 : len(text)-1])
-			b.eps(p.in, one.in)
-			b.eps(one.out, p.out)
-		}
+	special := intersect(ranges, escaped)
+	if len(special) == 0 {
+		return
 	}
+	b.shared(p, "escapes "+rangesKey(special), func(inside part) {
+		var texts []string
+		for _, r := range special {
+			for c := r.lo; c <= r.hi; c++ {
+				text := writeJSON(string(c))
+				texts = append(texts, text[1:len(text)-1])
+			}
+		}
+		b.words(inside, texts)
+	})
 }
 
 // character writes any character of a JSON string, in all spellings.

@@ -34,7 +34,11 @@ func (b *builder) runesInto(p part, ranges []runeRange) {
 		b.wide(p, beyond)
 		return
 	}
-	key := rangesKey(beyond)
+	b.shared(p, "class "+rangesKey(beyond), func(inside part) { b.wide(inside, beyond) })
+}
+
+// shared adds to p what write adds to a part. It is written once, as a rule.
+func (b *builder) shared(p part, key string, write func(part)) {
 	r, known := b.classes[key]
 	if !known {
 		r = b.rule("class of characters")
@@ -43,7 +47,7 @@ func (b *builder) runesInto(p part, ranges []runeRange) {
 		}
 		b.classes[key] = r
 		inside := b.nothing()
-		b.wide(inside, beyond)
+		write(inside)
 		b.define(r, inside)
 	}
 	b.states[p.in].calls = append(b.states[p.in].calls, call{r, p.out})
@@ -155,4 +159,23 @@ func outside(ranges []runeRange) []runeRange {
 		out = append(out, runeRange{from, maxRune})
 	}
 	return out
+}
+
+// words adds to p a list of texts of which none begins another.
+func (b *builder) words(p part, texts []string) {
+	states := map[string]int32{"": p.in}
+	for _, text := range texts {
+		at := p.in
+		for i := range len(text) {
+			to, known := states[text[:i+1]]
+			if !known {
+				if to = p.out; i+1 < len(text) {
+					to = b.state()
+				}
+				states[text[:i+1]] = to
+				b.states[at].edges = append(b.states[at].edges, edge{text[i], text[i], to})
+			}
+			at = to
+		}
+	}
 }
