@@ -215,6 +215,10 @@ func FuzzExactSchema(f *testing.F) {
 	for _, c := range schemaCases {
 		f.Add(c.schema, c.good[0])
 	}
+	for _, c := range logicCases {
+		f.Add(c.schema, c.good[0])
+		f.Add(c.schema, c.bad[0])
+	}
 	for _, schema := range hostileSchemas() {
 		if len(schema) < 4000 {
 			f.Add(schema, "1")

@@ -129,9 +129,9 @@ func (w *schemaWriter) strings(groups [][]textTest) part {
 	return w.b.alt(parts...)
 }
 
-// maxShared limits the states of an automaton of several groups: a fraction of the
-// states of a grammar.
-const maxShared = 1 << 13
+// maxShared limits the states of an automaton of several groups. Random schemas needed up
+// to 13,000; a larger automaton leaves no room for others in a grammar.
+const maxShared = 1 << 14
 
 // single writes a single pattern or format directly, if it has no look-around. Unlike a
 // deterministic automaton, the network cannot become larger than the pattern.
