@@ -88,7 +88,7 @@ func (m *Matcher) prepare() {
 		var mask []uint64
 		err := m.run(func(tick func() error) (err error) {
 			if mask, err = m.g.mask(m.v, at, tick); err == nil && m.g.unique {
-				mask, err = m.g.filter(m.v, from, mask)
+				mask, err = m.g.filter(m.v, from, mask, tick)
 			}
 			return err
 		})

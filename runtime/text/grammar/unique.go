@@ -145,14 +145,15 @@ func (w *walker) step(p point, c byte) (after point, ok bool, err error) {
 }
 
 // open reports whether each current item that must be unique can still become different
-// from the earlier ones.
-func (w *walker) open(p point) (bool, error) {
-	for l := p.past.level; l != nil; l = l.up {
+// from the earlier ones, in the containers below a depth.
+func (w *walker) open(p point, below int) (bool, error) {
+	depth := depthOf(p.past.level)
+	for l := p.past.level; depth > below; l, depth = l.up, depth-1 {
 		if !l.unique || l.done {
 			continue
 		}
 		if rest := l.alike(string(p.text[l.start:p.past.length])); len(rest) > 0 {
-			if ok, err := w.differs(p, depthOf(l), rest); !ok || err != nil {
+			if ok, err := w.differs(p, depth, rest); !ok || err != nil {
 				return false, err
 			}
 		}
@@ -186,6 +187,9 @@ func (w *walker) differs(p point, depth int, alike []string) (bool, error) {
 			continue
 		}
 		q, ok, err := w.step(p, byte(c))
+		if ok {
+			ok, err = w.open(q, depth)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -213,12 +217,12 @@ func (w *walker) differs(p point, depth int, alike []string) (bool, error) {
 }
 
 // filter removes from a mask the tokens after which two items that must differ are
-// equal, or cannot avoid it.
-func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64) ([]uint64, error) {
+// equal, or cannot avoid it. It releases the grammar's lock during calls of tick.
+func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64, tick func() error) ([]uint64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := slices.Clone(mask)
-	w := &walker{g: g}
+	w, ticked := &walker{g: g}, 0
 	next := from.begins()
 	buffer := make([]byte, 0, len(from.text)+64)
 	for id, text := range v.text {
@@ -227,6 +231,15 @@ func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64) ([]uint64, er
 		}
 		if !next[text[0]] && !slices.ContainsFunc(text, structural) {
 			continue
+		}
+		if w.visits-ticked > tickVisits {
+			ticked = w.visits
+			g.mu.Unlock()
+			err := tick()
+			g.mu.Lock()
+			if err != nil {
+				return nil, err
+			}
 		}
 		p := from
 		p.text = append(buffer[:0], from.text...)
@@ -263,7 +276,7 @@ func (w *walker) allows(p point, text []byte) (ok bool, err error) {
 		if p, ok, err = w.step(p, c); !ok || err != nil {
 			return false, err
 		}
-		if ok, err = w.open(p); !ok || err != nil {
+		if ok, err = w.open(p, 0); !ok || err != nil {
 			return false, err
 		}
 	}

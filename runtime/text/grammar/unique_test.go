@@ -1,0 +1,126 @@
+package grammar
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// byteVocabulary has all bytes, some longer tokens, and the end of the text.
+func byteVocabulary(t testing.TB) (v *Vocabulary, words [][]byte, end int32) {
+	for b := range 256 {
+		words = append(words, []byte{byte(b)})
+	}
+	for _, word := range strings.Fields(`[" "] "," ", aa ab "aa" "ab","b" true,false 1,1 1,2 },{ {"a":1}`) {
+		words = append(words, []byte(word))
+	}
+	end = int32(len(words))
+	words = append(words, nil)
+	v, err := NewVocabulary(len(words), func(id int32) []byte { return words[id] }, []int32{end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, words, end
+}
+
+// TestUniqueItems samples arrays from masks: each ends, and its items differ.
+func TestUniqueItems(t *testing.T) {
+	t.Parallel()
+	v, words, end := byteVocabulary(t)
+	for _, schema := range []string{
+		`{"type":"array","items":{"enum":["aa","ab","b",1,11,true]},"uniqueItems":true,"minItems":5}`,
+		`{"type":"array","items":{"type":"boolean"},"uniqueItems":true}`,
+		`{"type":"array","items":{"type":"integer","minimum":-3,"maximum":12},"uniqueItems":true,"minItems":14}`,
+		`{"type":"array","items":{"type":"string","pattern":"^[ab]{1,3}$"},"uniqueItems":true,"minItems":10}`,
+		`{"type":"array","items":{"type":"array","items":{"type":"boolean"},"maxItems":2,"uniqueItems":true},"uniqueItems":true,"minItems":4}`,
+		`{"type":"array","items":{"type":"object","properties":{"a":{"enum":[1,2]},"b":{"type":"boolean"}},"additionalProperties":false},"uniqueItems":true,"minItems":7}`,
+		`{"type":"object","propertyNames":{"pattern":"^[ab]$"},"minProperties":2,"additionalProperties":{"type":"null"}}`,
+	} {
+		g, err := ParseSchema([]byte(schema))
+		if err != nil {
+			t.Fatalf("%s: %v", schema, err)
+		}
+		root, err := readJSON([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 40 {
+			text := sample(t, g, v, words, end, rng)
+			value, err := readJSON([]byte(text))
+			w := newSchemaWriter(root)
+			if err != nil || !w.holds(value, w.node(root, "")) {
+				t.Fatalf("%s: %s is not valid: %v %v", schema, text, err, w.err)
+			}
+		}
+	}
+}
+
+// sample draws tokens that masks allow until the text ends.
+func sample(t *testing.T, g *Grammar, v *Vocabulary, words [][]byte, end int32, rng *rand.Rand) string {
+	t.Helper()
+	m, err := NewMatcher(g, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for range 2000 {
+		mask, err := m.Mask()
+		if err != nil {
+			t.Fatalf("after %s: %v", out, err)
+		}
+		var ids []int32
+		for id := range int32(len(words)) {
+			if mask[id/64]>>(id%64)&1 == 1 {
+				ids = append(ids, id)
+			}
+		}
+		id := ids[rng.IntN(len(ids))]
+		if err := m.Accept(id); err != nil {
+			t.Fatalf("after %s: %v", out, err)
+		}
+		if id == end {
+			return string(out)
+		}
+		out = append(out, words[id]...)
+	}
+	t.Fatalf("the text does not end: %.200s", out)
+	return ""
+}
+
+// BenchmarkUnique measures masks inside an array of unique strings.
+func BenchmarkUnique(b *testing.B) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	v, err := NewVocabulary(50000, func(id int32) []byte {
+		if id < 256 {
+			return []byte{byte(id)}
+		}
+		word := make([]byte, 2+rng.IntN(8))
+		for i := range word {
+			word[i] = " etaoinshrdlcumwfgypbvk,.\":{}[]0123"[rng.IntN(35)]
+		}
+		return word
+	}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	g, err := ParseSchema([]byte(`{"type":"array","items":{"type":"string"},"uniqueItems":true}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		m, err := NewMatcher(g, v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range []byte(`["etain","etaoi","etaoin"`) {
+			if err := m.Accept(int32(c)); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := m.Mask(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/25, "µs/mask")
+}
