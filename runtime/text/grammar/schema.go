@@ -66,6 +66,7 @@ type schemaWriter struct {
 	apart        map[[2]int32]bool // nodes that are known to be disjoint, or not
 	proofs       int               // that are under way; see prove
 	unsure       bool              // the current proof met a set that is being determined
+	scope        *scope            // of the schema that is being read
 	loose        bool              // the reading; see readPattern and patternOf
 	format       CallFormat        // of the call whose arguments are written
 	mode         mode
@@ -83,9 +84,10 @@ func newSchemaWriter(root any) *schemaWriter {
 
 // open starts a document, in which references are resolved.
 func (w *schemaWriter) open(root any) {
-	w.root, w.documents, w.exprs = root, nil, newExprs()
+	w.root, w.documents, w.exprs = root, newDocuments(root), newExprs()
 	w.sets, w.rules, w.known = map[setKey]*shapeSet{}, map[ruleKey]int32{}, map[*object]bool{}
 	w.patterns, w.namePatterns, w.tests = map[patternKey]*pattern{}, map[string]*expr{}, map[string]testMachine{}
+	w.scan(root, "", 0)
 	w.valueKeys, w.apart, w.noText = map[*shape]map[string]bool{}, map[[2]int32]bool{}, map[string]bool{}
 }
 

@@ -14,6 +14,7 @@ type expr struct {
 	leaf   shapeSet // of a leaf: at most one shape of each kind
 	schema *object  // of a schema: read when it is needed
 	body   *expr    // of a schema that was read
+	scope  *scope   // of a schema
 	path   string   // in the schema, for errors
 }
 
@@ -32,13 +33,13 @@ const (
 // nodes are the nodes of one schemaWriter.
 type exprs struct {
 	list      []*expr
-	schemas   map[*object]*expr
+	schemas   map[schemaKey]*expr
 	combined  map[string]*expr
 	any, none *expr
 }
 
 func newExprs() *exprs {
-	n := &exprs{schemas: map[*object]*expr{}, combined: map[string]*expr{}}
+	n := &exprs{schemas: map[schemaKey]*expr{}, combined: map[string]*expr{}}
 	n.any, n.none = n.add(&expr{op: exprAny}), n.add(&expr{op: exprNone})
 	return n
 }
@@ -58,10 +59,11 @@ func (w *schemaWriter) node(schema any, path string) *expr {
 		}
 		return w.exprs.none
 	case *object:
-		x := w.exprs.schemas[s]
+		key := schemaKey{s, w.enter(s)}
+		x := w.exprs.schemas[key]
 		if x == nil {
-			x = w.exprs.add(&expr{op: exprSchema, schema: s, path: path})
-			w.exprs.schemas[s] = x
+			x = w.exprs.add(&expr{op: exprSchema, schema: s, path: path, scope: key.scope})
+			w.exprs.schemas[key] = x
 		}
 		return x
 	}
@@ -152,7 +154,7 @@ func (w *schemaWriter) interned(op exprOp, kids []*expr) *expr {
 func (w *schemaWriter) body(n *expr) *expr {
 	if n.body == nil {
 		n.body = w.exprs.none // if an error occurs
-		n.body = w.read(n.schema, n.path)
+		w.within(n, func() { n.body = w.read(n.schema, n.path) })
 	}
 	return n.body
 }

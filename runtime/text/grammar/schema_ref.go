@@ -8,15 +8,20 @@ import (
 
 // documents are the schemas of one document that have identifiers.
 type documents struct {
-	bases   map[*object]string // of each object, the identifier of the schema around it
-	schemas map[string]any     // by absolute identifier
-	anchors map[string]*object // by absolute identifier and anchor
-	dynamic map[string]int     // number of schemas with each $dynamicAnchor
+	bases   map[*object]string            // of each object, the identifier of the schema around it
+	schemas map[string]any                // by absolute identifier
+	anchors map[string]*object            // by absolute identifier and anchor
+	dynamic map[string]map[string]*object // by absolute identifier, schemas by $dynamicAnchor
+	scopes  map[string]*scope
+}
+
+func newDocuments(root any) *documents {
+	return &documents{bases: map[*object]string{}, schemas: map[string]any{"": root}, anchors: map[string]*object{}, dynamic: map[string]map[string]*object{}, scopes: map[string]*scope{}}
 }
 
 // reference returns the node that a $ref or $dynamicRef names.
-func (w *schemaWriter) reference(o *object, ref any, path string) *expr {
-	target, name := w.lookup(o, ref, path)
+func (w *schemaWriter) reference(o *object, word, path string) *expr {
+	target, name := w.lookup(o, word, path)
 	if w.err != nil {
 		return w.exprs.none
 	}
@@ -24,18 +29,14 @@ func (w *schemaWriter) reference(o *object, ref any, path string) *expr {
 }
 
 // lookup resolves a reference in the document.
-func (w *schemaWriter) lookup(o *object, ref any, path string) (target any, name string) {
-	text, ok := ref.(string)
+func (w *schemaWriter) lookup(o *object, word, path string) (target any, name string) {
+	text, ok := o.values[word].(string)
 	if !ok {
-		w.fail(path+"/$ref", "expected a string, found %.40s", writeJSON(ref))
+		w.fail(path+"/"+word, "expected a string, found %.40s", writeJSON(o.values[word]))
 		return nil, ""
 	}
 	if !w.spend(len(text)/16, path) {
 		return nil, ""
-	}
-	if w.documents == nil {
-		w.documents = &documents{bases: map[*object]string{}, schemas: map[string]any{"": w.root}, anchors: map[string]*object{}, dynamic: map[string]int{}}
-		w.scan(w.root, "", 0)
 	}
 	d := w.documents
 	address, fragment, _ := strings.Cut(resolve(d.bases[o], text), "#")
@@ -49,11 +50,11 @@ func (w *schemaWriter) lookup(o *object, ref any, path string) (target any, name
 	}
 	if fragment != "" && !strings.HasPrefix(fragment, "/") {
 		at, known := d.anchors[address+"#"+fragment]
-		switch {
-		case !known:
+		if !known {
 			w.fail(path+"/$ref", "%.80q does not exist in the schema", text)
-		case o.values["$dynamicRef"] == ref && d.dynamic[fragment] > 1:
-			w.fail(path+"/$dynamicRef", "%.80q: a $dynamicAnchor that several schemas define is not supported; give them different names", text)
+		}
+		if word == "$dynamicRef" && d.dynamic[address][fragment] == at && w.scope != nil && w.scope.bound[fragment] != nil {
+			at = w.scope.bound[fragment]
 		}
 		return at, "#" + fragment
 	}
@@ -126,7 +127,10 @@ func (w *schemaWriter) scan(v any, base string, depth int) {
 			if name, ok := v.values[word].(string); ok {
 				d.anchors[base+"#"+name] = v
 				if word == "$dynamicAnchor" {
-					d.dynamic[name]++
+					if d.dynamic[base] == nil {
+						d.dynamic[base] = map[string]*object{}
+					}
+					d.dynamic[base][name] = v
 				}
 			}
 		}

@@ -68,8 +68,8 @@ func (w *schemaWriter) traces(o *object, word, path string, top bool) []trace {
 	list := []trace{own}
 	and := func(more []trace) { list = w.joinTraces(list, more, path) }
 	for _, ref := range []string{"$ref", "$dynamicRef"} {
-		if v, ok := o.get(ref); ok {
-			and(w.tracesOf(w.reference(o, v, path), word))
+		if o.has(ref) {
+			and(w.tracesOf(w.reference(o, ref, path), word))
 		}
 	}
 	for _, sub := range w.each(o, "allOf", path) {
@@ -129,10 +129,12 @@ func (w *schemaWriter) ownTrace(o *object, word, path string) trace {
 }
 
 func (w *schemaWriter) tracesOf(n *expr, word string) []trace {
-	if n.op == exprSchema {
-		return w.traces(n.schema, word, n.path, false)
+	if n.op != exprSchema {
+		return []trace{{when: n}}
 	}
-	return []trace{{when: n}}
+	var list []trace
+	w.within(n, func() { list = w.traces(n.schema, word, n.path, false) })
+	return list
 }
 
 // joinTraces returns the traces of values with a trace in each list.

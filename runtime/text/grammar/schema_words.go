@@ -155,8 +155,8 @@ func (w *schemaWriter) asserted(o *object, path string) *expr {
 func (w *schemaWriter) applied(o *object, path string) *expr {
 	var list []*expr
 	for _, word := range []string{"$ref", "$dynamicRef"} {
-		if v, ok := o.get(word); ok {
-			list = append(list, w.reference(o, v, path))
+		if o.has(word) {
+			list = append(list, w.reference(o, word, path))
 		}
 	}
 	list = append(list, w.each(o, "allOf", path)...)
