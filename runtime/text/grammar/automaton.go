@@ -96,7 +96,7 @@ type automaton struct {
 }
 
 // maxAutomaton limits the states of an automaton: a URI of up to 2,083 characters needs
-// 62,000.
+// 98,000.
 const maxAutomaton = 1 << 17
 
 // A union lists groups of machines. A text is in it if all machines of a group accept it.

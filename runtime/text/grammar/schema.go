@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -109,7 +110,11 @@ func (w *schemaWriter) finish(p part) (*Grammar, error) {
 	}
 	root := w.b.rule("schema")
 	w.b.define(root, p)
-	return w.b.finish(root)
+	g, err := w.b.finish(root)
+	if err != nil && w.b.err == nil && !w.b.rules[root].productive {
+		return nil, errors.New("schema: no value is valid, so the grammar matches no text; remove one of the keywords that exclude each other")
+	}
+	return g, err
 }
 
 // fail records the first error, with its location in the schema.

@@ -1,6 +1,9 @@
 package grammar
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // rule returns a rule of this package and creates it on first use.
 func (w *schemaWriter) rule(name string, make func() part) part {
@@ -98,11 +101,29 @@ func (w *schemaWriter) string(tests []textTest) part {
 			return quoted(p)
 		}
 		d, err := w.automaton([][]textTest{tests}, maxAutomaton)
+		if errors.Is(err, ErrTooLarge) {
+			d, err = w.automaton([][]textTest{shorter(tests)}, maxAutomaton)
+		}
 		if err != nil {
 			return w.fail(tests[0].path, "%v", err)
 		}
 		return quoted(b.automaton(d, chars))
 	})
+}
+
+// longestTested is the length of the longest strings that are written where an automaton
+// for all lengths is too large: the limit of Pydantic's HttpUrl.
+const longestTested = 2083
+
+// shorter returns tests with a smaller maximum length.
+func shorter(tests []textTest) []textTest {
+	out := slices.Clone(tests)
+	for i, t := range out {
+		if t.kind == testLength && !t.not && t.lo <= longestTested && t.hi > longestTested {
+			out[i].hi = longestTested
+		}
+	}
+	return out
 }
 
 // strings writes the strings that meet all tests of one of the groups. Groups of several
