@@ -273,7 +273,7 @@ func (w *schemaWriter) union(n *expr, not bool) shapeSet {
 		}
 	}
 	for k, list := range out {
-		out[k] = w.checked(simplified(list), n.path)
+		out[k] = w.absorbed(w.checked(simplified(list), n.path), n.path)
 	}
 	return out
 }

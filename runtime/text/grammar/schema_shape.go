@@ -48,6 +48,8 @@ type shape struct {
 	texts  []textTest
 	array  *arrayShape
 	object *objectShape
+
+	conditions []string // see listed
 }
 
 func (s *shape) free() bool {
@@ -124,7 +126,7 @@ func (w *schemaWriter) both(a, b shapeSet, path string) shapeSet {
 			}
 			w.checked(list, path)
 		}
-		out[k] = simplified(list)
+		out[k] = w.absorbed(simplified(list), path)
 	}
 	return out
 }
@@ -138,7 +140,7 @@ func (w *schemaWriter) join(k kind, a, b *shape, path string) *shape {
 		}
 		c := *s
 		c.typed = typed
-		return &c
+		return &c // with the same conditions
 	}
 	switch {
 	case a == b || b.free():
