@@ -31,7 +31,7 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.Ca
 			for i, t := range c.Tools {
 				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters}
 			}
-			return maskOf(calls.Call(format, tools))
+			return maskOf(calls.Call(format, tools, c.Schema))
 		}
 		return nil, fmt.Errorf("unknown constraint kind %q", c.Kind)
 	}

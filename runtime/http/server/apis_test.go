@@ -5,6 +5,7 @@ package server_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -260,5 +261,27 @@ func TestRequiredCallWithFormat(t *testing.T) {
 	}
 	if status, _ := s.post(t, "/v1/responses", body+`,"guided_regex":"a"}`, &refused); status != 400 || refused.Error.Param != "guided_regex" {
 		t.Errorf("status %d, %+v", status, refused)
+	}
+}
+
+// TestCallOrFormat checks that a model may call a tool or answer in the format.
+func TestCallOrFormat(t *testing.T) {
+	t.Parallel()
+	s := apis(t)
+	seen := map[string]bool{}
+	for seed := range 40 {
+		var got struct{ Output []map[string]any }
+		body := fmt.Sprintf(`{"input":"hi","max_output_tokens":200,"seed":%d,"temperature":1,"text":{"format":{"type":"json_schema","name":"a","schema":{"enum":["yes"]}}},`, seed) +
+			`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"x":{"enum":["a"]}},"required":["x"],"additionalProperties":false}}]}`
+		if status, _ := s.post(t, "/v1/responses", body, &got); status != 200 || len(got.Output) != 1 {
+			t.Fatalf("status %d, %+v", status, got)
+		}
+		kind := got.Output[0]["type"].(string)
+		if seen[kind] = true; kind == "function_call" && strings.ReplaceAll(got.Output[0]["arguments"].(string), " ", "") != `{"x":"a"}` {
+			t.Errorf("arguments %v", got.Output[0]["arguments"])
+		}
+	}
+	if !seen["function_call"] || !seen["message"] {
+		t.Errorf("seen: %v, expected function_call and message", seen)
 	}
 }

@@ -174,6 +174,7 @@ var grammarEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r",
 // A toolUse is the result of tools and tool_choice.
 type toolUse struct {
 	tools  []json.RawMessage // for the chat template
+	known  []Tool            // those of them that may be called
 	forced []Tool            // one of them must be called; empty: the model decides
 }
 
@@ -219,16 +220,16 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 	case name != "":
 		for i, t := range list {
 			if t.Name == name {
-				return toolUse{req.Tools[i : i+1], list[i : i+1]}, nil
+				return toolUse{tools: req.Tools[i : i+1], forced: list[i : i+1]}, nil
 			}
 		}
 		return toolUse{}, invalid("tool_choice", "tool_choice: there is no tool %q", name)
 	case word == "none":
 		return toolUse{}, nil
 	case word == "required":
-		return toolUse{req.Tools, list}, nil
+		return toolUse{tools: req.Tools, forced: list}, nil
 	}
-	return toolUse{tools: req.Tools}, nil
+	return toolUse{tools: req.Tools, known: list}, nil
 }
 
 // readToolChoice reads tool_choice: "auto", "none", "required", or the name of a
@@ -258,11 +259,19 @@ func readToolChoice(data json.RawMessage) (word, name string, err error) {
 }
 
 // responseConstraint returns the constraint of a chat answer, or nil. A response format
-// is that of a text, so it has no effect on a required tool call.
+// is that of a text. So it has no effect on a required tool call, and where the model
+// may call a tool, it does so instead of an answer in the format.
 func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
 	list, err := req.constraints()
 	if err != nil || len(use.forced) == 0 {
-		return only(list, err)
+		c, err := only(list, err)
+		if c != nil && list[0].key == "response_format" && len(use.known) > 0 {
+			c = &Constraint{Kind: "tool", Tools: use.known, Schema: c.Schema}
+			if c.Schema == nil {
+				c.Schema = anyObject
+			}
+		}
+		return c, err
 	}
 	for _, c := range list {
 		if c.key != "response_format" {
@@ -304,6 +313,9 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 	}
 	return schemaOf(schema)("response_format")
 }
+
+// anyObject is the schema of json_object.
+var anyObject = []byte(`{"type":"object"}`)
 
 // A responseFormat is response_format. A schema next to the type is llama.cpp's form.
 // Schemas are always enforced strictly, so "strict" has no effect.

@@ -129,7 +129,7 @@ func constrainedOver(t testing.TB, source, alphabet string) *service {
 			case "grammar":
 				m, err = maker.GBNF(f.Text)
 			case "tool":
-				m, err = maker.Call(format, []grammar.Tool{{Name: f.Tools[0].Name, Parameters: f.Tools[0].Parameters}})
+				m, err = maker.Call(format, []grammar.Tool{{Name: f.Tools[0].Name, Parameters: f.Tools[0].Parameters}}, f.Schema)
 			}
 			if err != nil {
 				return nil, err

@@ -92,7 +92,7 @@ type ollamaCall struct {
 }
 
 // ollamaKeys maps keys of a chat or completion request to Ollama's.
-var ollamaKeys = map[string]string{"max_tokens": "num_predict", "response_format": "format", "reasoning_effort": "think"}
+var ollamaKeys = map[string]string{"max_tokens": "num_predict", "guided_json": "format", "reasoning_effort": "think"}
 
 // ollamaChat answers POST /api/chat.
 func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
@@ -180,20 +180,19 @@ func (q *ollamaCommon) limit() *int {
 	return nil
 }
 
-// constrain sets the constraint of the answer from format.
+// constrain sets the constraint of the answer from format. As in Ollama's API, it is
+// that of the whole answer, also where there are tools.
 func (q *ollamaCommon) constrain(p *sampling) error {
 	if isNeutral(q.Format, `""`) {
 		return nil
 	}
-	f := responseFormat{Type: "json_schema", Schema: q.Format}
+	p.GuidedJSON = q.Format
 	var word string
 	if json.Unmarshal(q.Format, &word) == nil {
 		if word != "json" {
 			return invalid("format", "format: expected \"json\" or a JSON Schema")
 		}
-		f = responseFormat{Type: "json_object"}
+		p.GuidedJSON = anyObject
 	}
-	data, err := marshal(f)
-	p.ResponseFormat = data
-	return err
+	return nil
 }

@@ -69,7 +69,7 @@ type Config struct {
 // A Constraint is the constraint of structured output.
 type Constraint struct {
 	Kind   string // "json_object", "json_schema", "regex", "grammar", "tool"
-	Schema []byte // of json_schema: the JSON Schema
+	Schema []byte // of json_schema: the JSON Schema; of tool: that of an answer that may come instead of a call, or nil
 	Text   string // of regex and grammar
 	Tools  []Tool // of tool: the functions, one of which must be called
 }

@@ -110,7 +110,7 @@ func TestForcedCalls(t *testing.T) {
 		return nil
 	}, []int32{256})
 	accepts := func(f grammar.CallFormat, text string) bool {
-		m, err := maker.Call(f, []grammar.Tool{{Name: "f", Parameters: tool.Function.Parameters}})
+		m, err := maker.Call(f, []grammar.Tool{{Name: "f", Parameters: tool.Function.Parameters}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -35,10 +36,19 @@ func (f CallFormat) Marked(token string) bool {
 	return false
 }
 
-// parseCall returns the grammar of a call of one of the tools.
-func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
+// parseCall returns the grammar of a call of one of the tools. If there is a schema of
+// an answer, its JSON values are also part of it.
+func parseCall(format CallFormat, tools []Tool, answer []byte) (*Grammar, error) {
 	w := newSchemaWriter(nil)
-	var calls []part
+	var calls, answers []part
+	if answer != nil {
+		root, err := readJSON(answer)
+		if err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		w = newSchemaWriter(root)
+		answers = append(answers, w.value(root, ""))
+	}
 	for _, t := range tools {
 		arguments, err := w.arguments(format, t)
 		if err != nil {
@@ -54,7 +64,7 @@ func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 		calls = append(calls, w.enclosed("{", "}", b.seq(name, w.comma(), rest)))
 	}
 	b := w.b
-	return w.finish(b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))
+	return w.finish(b.alt(append(answers, b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))...))
 }
 
 // counter writes a colon and a number below 1000, if wanted.

@@ -58,16 +58,18 @@ func (m *Maker) GBNF(text string) (*Matcher, error) {
 	return m.start(source{"gbnf", text}, func() (*Grammar, error) { return ParseGBNF(text) })
 }
 
-// Call returns a Matcher for a call of one of the tools.
-func (m *Maker) Call(format CallFormat, tools []Tool) (*Matcher, error) {
+// Call returns a Matcher for a call of one of the tools. If answer is not nil, it is the
+// JSON Schema of an answer that may come instead of a call.
+func (m *Maker) Call(format CallFormat, tools []Tool, answer []byte) (*Matcher, error) {
 	key, err := json.Marshal(struct {
 		Format CallFormat
 		Tools  []Tool
-	}{format, tools})
+		Answer string
+	}{format, tools, string(answer)})
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
-	return m.start(source{"call", string(key)}, func() (*Grammar, error) { return parseCall(format, tools) })
+	return m.start(source{"call", string(key)}, func() (*Grammar, error) { return parseCall(format, tools, answer) })
 }
 
 func (m *Maker) start(s source, parse func() (*Grammar, error)) (*Matcher, error) {

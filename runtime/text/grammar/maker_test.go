@@ -44,7 +44,7 @@ func TestCalls(t *testing.T) {
 		"<tool_call>\n{\"name\":\"sub\",\"arguments\":{}}\n</tool_call>":            false,
 		"{\"name\":\"now\",\"arguments\":{}}":                                       false,
 	} {
-		matcher, err := m.Call(tagged, tools)
+		matcher, err := m.Call(tagged, tools, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,14 +52,14 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	matcher, err := m.Call(CallFormat{Open: "[TOOL_CALLS]", Between: "[ARGS]"}, tools)
+	matcher, err := m.Call(CallFormat{Open: "[TOOL_CALLS]", Between: "[ARGS]"}, tools, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !follow(t, matcher, `[TOOL_CALLS]add[ARGS]{"a": 2}`) {
 		t.Error("a call with the name before the arguments is refused")
 	}
-	if _, err := m.Call(tagged, []Tool{{"x", json.RawMessage(`{"not":{}}`)}}); err == nil {
+	if _, err := m.Call(tagged, []Tool{{"x", json.RawMessage(`{"not":{}}`)}}, nil); err == nil {
 		t.Error("a tool with an unsupported schema is accepted")
 	}
 }
@@ -95,7 +95,7 @@ func TestCallArguments(t *testing.T) {
 		{python, `[a()]`, false},
 		{python, `[b()]`, true},
 	} {
-		matcher, err := m.Call(c.format, tools)
+		matcher, err := m.Call(c.format, tools, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestCallArguments(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{`{"enum": [{}]}`, `{"type": "object", "additionalProperties": {"type": "string"}}`, `{"properties": {"a>b": {}}}`, `{"properties": {"a": {"const": "x</p>"}}}`} {
-		if _, err := m.Call(tags, []Tool{{"a", json.RawMessage(schema)}}); err == nil {
+		if _, err := m.Call(tags, []Tool{{"a", json.RawMessage(schema)}}, nil); err == nil {
 			t.Errorf("%s is accepted", schema)
 		}
 	}

@@ -96,7 +96,7 @@ func TestCallMaskReference(t *testing.T) {
 		{Open: "<f=", Between: ">", End: "</f>", Argument: [3]string{"<p=", ">", "</p>"}},
 		{Open: "[", Between: "(", End: ")", Shut: "]", Python: true},
 	} {
-		g, err := parseCall(format, tools)
+		g, err := parseCall(format, tools, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
