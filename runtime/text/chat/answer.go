@@ -3,6 +3,7 @@ package chat
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -196,6 +197,7 @@ func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 		body = strings.Trim(body, " \t\r\n,;]")
 	}
 	list, ok := readCalls(body, p.format.keys)
+	ok = ok && !slices.ContainsFunc(list, func(c CallDelta) bool { return p.answers(c.Name) })
 	switch p.trim = ok || emitted; {
 	case ok:
 		for _, c := range list {
@@ -211,6 +213,12 @@ func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 	}
 	p.inCall, p.asJSON, p.pending, p.stream = false, false, rest, callStream{}
 	return rest != ""
+}
+
+// answers reports whether JSON without a marker is an answer of its own, such as of
+// structured output with a key name: no tool has the name.
+func (p *answerParser) answers(name string) bool {
+	return p.bare && len(p.opts.Schemas) > 0 && !p.opts.has(name)
 }
 
 // callID returns a random id for a call: nine letters and digits, a format that every

@@ -30,6 +30,14 @@ type argumentSchema struct {
 	Additional json.RawMessage            `json:"additionalProperties"`
 }
 
+// has reports whether there is a tool of the name.
+func (o *ReaderOptions) has(name string) bool {
+	return slices.ContainsFunc(o.Schemas, func(data json.RawMessage) bool {
+		var t struct{ Function struct{ Name string } }
+		return json.Unmarshal(data, &t) == nil && t.Function.Name == name
+	})
+}
+
 // tool returns the schema of a tool's arguments, or nil.
 func (o *ReaderOptions) tool(name string) *toolSchema {
 	for _, data := range o.Schemas {

@@ -33,7 +33,7 @@ func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, 
 	case beforeCall:
 		m := callHead.FindStringSubmatchIndex(p.pending)
 		var name string
-		if m == nil || end >= 0 && end < m[1] || json.Unmarshal([]byte(p.pending[m[2]:m[3]]), &name) != nil || name == "" {
+		if m == nil || end >= 0 && end < m[1] || json.Unmarshal([]byte(p.pending[m[2]:m[3]]), &name) != nil || name == "" || p.answers(name) {
 			return false, false
 		}
 		d.Calls = append(d.Calls, CallDelta{Index: p.calls, ID: callID(), Name: name})
