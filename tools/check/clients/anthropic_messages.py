@@ -133,6 +133,15 @@ class Messages(Suite):
         with self.client.messages.stream(model=self.model, messages=MESSAGES, max_tokens=200, output_format=Pet) as stream:
             assert isinstance(stream.get_final_message().parsed_output, Pet)
 
+    def check_tools_and_format(self):
+        """The answer is a call or a text in the format."""
+        for _ in range(6):
+            block = self.create(max_tokens=200, tools=[WEATHER], output_config={"format": {"type": "json_schema", "schema": PERSON}}).content[0]
+            if block.type == "tool_use":
+                assert set(block.input) == {"city"}
+            else:
+                Person.model_validate_json(block.text)
+
     def check_output_config(self):
         answer = self.create(max_tokens=200, output_config={"format": {"type": "json_schema", "schema": PERSON}, "effort": "low"})
         Person.model_validate_json(answer.content[0].text, strict=True)

@@ -196,6 +196,17 @@ class Chat(Suite):
         assert self.chat(tools=[WEATHER], tool_choice="none").choices[0].message.tool_calls is None
         assert self.chat(tools=[WEATHER], parallel_tool_calls=False, tool_choice="required", max_tokens=200).choices[0].message.tool_calls
 
+    def check_tools_and_format(self):
+        """The answer is a call or a text in the format; a required call has no text."""
+        form = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}
+        for seed in range(6):
+            message = self.chat(tools=[WEATHER], response_format=form, max_tokens=200, temperature=1, seed=seed).choices[0].message
+            if message.tool_calls:
+                assert set(json.loads(message.tool_calls[0].function.arguments)) == {"city"}
+            else:
+                Person.model_validate_json(message.content)
+        assert self.chat(tools=[WEATHER], tool_choice="required", response_format=form, max_tokens=200).choices[0].message.tool_calls
+
     def check_tools_parse(self):
         tool = openai.pydantic_function_tool(Person, name="add")
         answer = self.client.chat.completions.parse(model=self.model, messages=MESSAGES, max_tokens=200, tools=[tool], tool_choice="required")

@@ -104,6 +104,24 @@ class Responses(Suite):
                 done = event.arguments
         assert arguments == done == event.response.output[-1].arguments and json.loads(done) == {"city": "Paris"}
 
+    def check_tools_and_format(self):
+        """The answer is a call or a text in the format; a required call has no text."""
+        more = {"tools": [WEATHER], "text": {"format": {"type": "json_schema", "name": "person", "schema": PERSON, "strict": True}}, "max_output_tokens": 200}
+        for _ in range(6):
+            answer = self.create(temperature=1, **more)
+            if answer.output[0].type == "function_call":
+                assert set(json.loads(answer.output[0].arguments)) == {"city"}
+            else:
+                Person.model_validate_json(answer.output_text)
+        assert self.create(tool_choice="required", **more).output[0].type == "function_call"
+
+    def check_namespace(self):
+        space = {"type": "namespace", "name": "city", "description": "About cities.", "tools": [WEATHER]}
+        call = self.forced(CALL.replace("get_weather", "city__get_weather"), tools=[space]).output[0]
+        assert (call.type, call.namespace, call.name) == ("function_call", "city", "get_weather")
+        items = [{"role": "user", "content": "Say hello."}, call, {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}]
+        assert self.forced("It is sunny", input=items, tools=[space]).output_text == "It is sunny"
+
     def check_tools_parse(self):
         tool = openai.pydantic_function_tool(Person, name="add")
         answer = self.api.parse(model=self.model, input="Who?", max_output_tokens=200, tool_choice="required", tools=[tool])
