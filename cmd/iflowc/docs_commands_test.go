@@ -47,6 +47,7 @@ var elsewhere = []struct{ command, by string }{
 	{"BIN weights", "runtime/cli TestRandomWeights"},
 	{"tools/check/clients/run", "stage clients"},
 	{"tools/check/masks/run", "stage masks"},
+	{"tools/check/agents/run", "stage agents"},
 	{"tools/check/schemas/run", "stage schemas"},
 }
 
