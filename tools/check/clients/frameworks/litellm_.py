@@ -92,6 +92,12 @@ class Litellm(Suite):
         api = {k: v for k, v in self.openai.items() if k != "max_tokens"}
         assert len(litellm.embedding(input=["a", "b"], encoding_format="float", **api).data) == 2
 
+    def check_rerank(self):
+        """A decoder has no score for a pair of texts, so the service refuses, with its reason."""
+        ask = lambda: litellm.rerank(model="hosted_vllm/" + self.model, api_base=self.base, api_key=self.key, query="a", documents=["b", "c"])
+        assert "does not rerank" in str(raised(litellm.BadRequestError, ask))
+        return "refused, as expected of a decoder"
+
     def check_errors(self):
         raised(litellm.BadRequestError, lambda: litellm.completion(messages=MESSAGES, temperature=-1, num_retries=0, **self.openai))
         raised(litellm.NotFoundError, lambda: litellm.completion(messages=MESSAGES, num_retries=0, **{**self.openai, "model": "openai/nobody"}))
