@@ -47,7 +47,7 @@ func parseCall(format CallFormat, tools []Tool, answer []byte) (*Grammar, error)
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 		w = newSchemaWriter(root)
-		answers = append(answers, w.value(root, ""))
+		answers = append(answers, w.value(w.node(root, "")))
 	}
 	for _, t := range tools {
 		arguments, err := w.arguments(format, t)

@@ -11,7 +11,7 @@ func TestTaggedArguments(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "<call>", Shut: "</call>", Between: "\n", Argument: [3]string{"<p=", ">", "</p>"}}
 	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z]+$","maxLength":3},"b":{"type":"array","uniqueItems":true},
-		"c":{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false},"d":{"description":"text"},"e":{"format":"email"}}}`)}})
+		"c":{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false},"d":{"description":"text"},"e":{"format":"email"}}}`)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestTaggedArguments(t *testing.T) {
 func TestPythonArguments(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "[", Shut: "]", Between: "(", End: ")", Python: true}
-	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"object","minProperties":2}}}`)}})
+	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"object","minProperties":2}}}`)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPythonArguments(t *testing.T) {
 			t.Errorf("%s: match %v, want %v, %v", argument, got, want, err)
 		}
 	}
-	_, err = parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`)}})
+	_, err = parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`)}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "uniqueItems") {
 		t.Errorf("uniqueItems in Python: %v", err)
 	}
