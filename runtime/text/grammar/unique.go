@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -76,7 +77,7 @@ func (h history) next(text []byte, c byte, unique bool) (after history, extended
 			return h, text, false
 		}
 		if h.level = h.level.up; h.level == nil {
-			return history{}, text[:0], true
+			return history{}, nil, true // others may still read the text
 		}
 		return h.end(text, h.length)
 	}
@@ -152,6 +153,9 @@ func (w *walker) open(p point, below int) (bool, error) {
 		if !l.unique || l.done {
 			continue
 		}
+		if l.items != nil {
+			w.visits += l.items.number / comparesPerVisit
+		}
 		if rest := l.alike(string(p.text[l.start:p.past.length])); len(rest) > 0 {
 			if ok, err := w.differs(p, depth, rest); !ok || err != nil {
 				return false, err
@@ -216,20 +220,25 @@ func (w *walker) differs(p point, depth int, alike []string) (bool, error) {
 	return false, nil
 }
 
+// comparesPerVisit is the number of comparisons with earlier items that take as long as
+// the visit of a state.
+const comparesPerVisit = 8
+
 // filter removes from a mask the tokens after which two items that must differ are
 // equal, or cannot avoid it. It releases the grammar's lock during calls of tick.
 func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64, tick func() error) ([]uint64, error) {
+	return g.filterOf(v, from, mask, from.suspects(v, mask), tick)
+}
+
+// filterOf is filter for some of the tokens.
+func (g *Grammar) filterOf(v *Vocabulary, from point, mask []uint64, suspects []int32, tick func() error) ([]uint64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := slices.Clone(mask)
 	w, ticked := &walker{g: g}, 0
-	next := from.begins()
-	buffer := make([]byte, 0, len(from.text)+64)
-	for id, text := range v.text {
-		if out[id/64]>>(id%64)&1 == 0 || len(text) == 0 || slices.Contains(v.eos, int32(id)) {
-			continue
-		}
-		if !next[text[0]] && !slices.ContainsFunc(text, structural) {
+	from.text = slices.Grow(slices.Clone(from.text), 64) // tokens overwrite what follows it
+	for _, id := range suspects {
+		if out[id/64]>>(id%64)&1 == 0 {
 			continue
 		}
 		if w.visits-ticked > tickVisits {
@@ -241,9 +250,7 @@ func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64, tick func() e
 				return nil, err
 			}
 		}
-		p := from
-		p.text = append(buffer[:0], from.text...)
-		ok, err := w.allows(p, text)
+		ok, err := w.allows(from, v.text[id])
 		if err != nil {
 			return nil, err
 		}
@@ -254,21 +261,36 @@ func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64, tick func() e
 	return out, nil
 }
 
-func structural(c byte) bool { return strings.IndexByte(`"[]{},`, c) >= 0 }
-
-// begins returns the bytes after which the current item may still begin like an earlier
-// one.
-func (p point) begins() (next [256]bool) {
-	next[' '] = true
+// suspects lists the tokens after which two items may be equal. Outside of strings these
+// are all tokens of the mask, which are few. In a string, a token that differs from what
+// follows in each earlier item that begins alike is only suspect if it leaves the string.
+func (p point) suspects(v *Vocabulary, mask []uint64) []int32 {
+	switch {
+	case p.past.level == nil:
+		return v.opening
+	case !p.past.quoted:
+		return slices.DeleteFunc(tokensIn(mask), func(id int32) bool { return slices.Contains(v.eos, id) })
+	}
+	list := v.leaving[:len(v.leaving):len(v.leaving)]
 	for l := p.past.level; l != nil; l = l.up {
 		text := string(p.text[min(l.start, len(p.text)):p.past.length])
 		for _, one := range l.alike(text) {
-			if len(one) > len(text) {
-				next[one[len(text)]] = true
+			if rest := one[len(text):]; rest != "" {
+				list = v.along(list, rest)
 			}
 		}
 	}
-	return next
+	return list
+}
+
+// tokensIn lists the tokens of a mask.
+func tokensIn(mask []uint64) (list []int32) {
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, int32(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
 }
 
 func (w *walker) allows(p point, text []byte) (ok bool, err error) {

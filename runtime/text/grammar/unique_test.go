@@ -11,7 +11,7 @@ func byteVocabulary(t testing.TB) (v *Vocabulary, words [][]byte, end int32) {
 	for b := range 256 {
 		words = append(words, []byte{byte(b)})
 	}
-	for _, word := range strings.Fields(`[" "] "," ", aa ab "aa" "ab","b" true,false 1,1 1,2 },{ {"a":1}`) {
+	for _, word := range strings.Fields(`[" "] "," ", aa ab "aa" "ab","b" b","b b","ab" ","aa","a a"]] "],[" "," true,false 1,1 1,2 },{ {"a":1} \u0061" \" \",`) {
 		words = append(words, []byte(word))
 	}
 	end = int32(len(words))
@@ -69,6 +69,9 @@ func sample(t *testing.T, g *Grammar, v *Vocabulary, words [][]byte, end int32, 
 		if err != nil {
 			t.Fatalf("after %s: %v", out, err)
 		}
+		if g.unique {
+			compareFilters(t, m, string(out))
+		}
 		var ids []int32
 		for id := range int32(len(words)) {
 			if mask[id/64]>>(id%64)&1 == 1 {
@@ -86,6 +89,26 @@ func sample(t *testing.T, g *Grammar, v *Vocabulary, words [][]byte, end int32, 
 	}
 	t.Fatalf("the text does not end: %.200s", out)
 	return ""
+}
+
+// compareFilters checks that only suspects of a mask are filtered.
+func compareFilters(t *testing.T, m *Matcher, text string) {
+	t.Helper()
+	from, base := point{m.at, m.past, m.text}, *m.at.mask.Load()
+	tick := func() error { return nil }
+	got, err := m.g.filter(m.v, from, base, tick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := m.g.filterOf(m.v, from, base, m.v.order, tick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range m.v.order {
+		if w, bit := id/64, id%64; (got[w]^want[w])>>bit&1 == 1 {
+			t.Fatalf("after %s: token %q: %d, expected %d", text, m.v.text[id], got[w]>>bit&1, want[w]>>bit&1)
+		}
+	}
 }
 
 // BenchmarkUnique measures masks inside an array of unique strings.

@@ -19,6 +19,10 @@ type Vocabulary struct {
 	// The tokens of the trie by their number of characters, fewest first.
 	spelled []spelled
 
+	// For arrays with unique items: the tokens that contain a bracket, and those that may
+	// leave a string and go on behind it.
+	opening, leaving []int32
+
 	mu   sync.Mutex
 	sets map[runeSet]*tokenSet // a cache; see tokensOf
 	uses int                   // of sets
@@ -59,6 +63,7 @@ func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabula
 		v.text[id] = t
 		if len(t) > 0 && !slices.Contains(eos, id) {
 			v.order = append(v.order, id)
+			v.classify(id)
 		}
 	}
 	slices.SortFunc(v.order, func(a, b int32) int {
@@ -68,6 +73,39 @@ func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabula
 	v.describe()
 	v.spell()
 	return v, nil
+}
+
+// classify adds a token to the lists of tokens with JSON's structure.
+func (v *Vocabulary) classify(id int32) {
+	const structural = "[]{},"
+	if bytes.ContainsAny(v.text[id], "[{") {
+		v.opening = append(v.opening, id)
+	}
+	if _, behind, ok := bytes.Cut(v.text[id], []byte{'"'}); ok && bytes.ContainsAny(behind, structural) {
+		v.leaving = append(v.leaving, id)
+	}
+}
+
+// along appends to list the tokens that a text begins with, and those that begin with
+// the text.
+func (v *Vocabulary) along(list []int32, text string) []int32 {
+	n := &v.nodes[0]
+	for i := range len(text) {
+		from, to := n.children()
+		k, ok := slices.BinarySearchFunc(v.nodes[from:to], text[i], func(n node, c byte) int { return int(n.b) - int(c) })
+		if !ok {
+			return list
+		}
+		n = &v.nodes[int(from)+k]
+		list = append(list, v.order[n.first:n.last]...)
+	}
+	for _, id := range v.order[n.last:] { // sorted, so those of the subtree come first
+		if !bytes.HasPrefix(v.text[id], []byte(text)) {
+			break
+		}
+		list = append(list, id)
+	}
+	return list
 }
 
 // build creates the nodes from the sorted tokens.
