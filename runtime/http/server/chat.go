@@ -155,7 +155,13 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	if req.Logprobs {
 		logprobs = req.TopLogprobs
 	}
-	a, err := s.generate(r, &req.sampling, generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs})
+	g := generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs}
+	if read := func() *chat.Reader {
+		return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Reasoning: true})
+	}; constraint != nil && read().Reasoning() {
+		g.reasoning = read
+	}
+	a, err := s.generate(r, &req.sampling, g)
 	if err != nil {
 		return nil, err
 	}

@@ -102,9 +102,9 @@ func constrained(t testing.TB, source string) *service {
 	return constrainedOver(t, source, "abcdefghijklmnoprstuvwxyz{}[]\":,<>_/ĠĊ-")
 }
 
-// constrainedOver starts one with tokens of the alphabet.
-func constrainedOver(t testing.TB, source, alphabet string) *service {
-	tok := tokensOf(t, alphabet)
+// constrainedOver starts one with tokens of the alphabet, and with added ones.
+func constrainedOver(t testing.TB, source, alphabet string, added ...string) *service {
+	tok := tokensOf(t, alphabet, added...)
 	template, err := chat.Parse(source, chat.TokensOf(tok))
 	if err != nil {
 		t.Fatal(err)

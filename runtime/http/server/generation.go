@@ -7,6 +7,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 // A generation holds the parameters of generate besides those of sampling.
@@ -19,7 +20,8 @@ type generation struct {
 	constraint *Constraint
 	logprobs   int
 	echo       bool
-	ended      func() // called when the generation has ended; may be nil
+	reasoning  func() *chat.Reader // reads the reasoning that the prompt has begun; nil: it has begun none
+	ended      func()              // called when the generation has ended; may be nil
 }
 
 // generate starts the generation of a request's choices.
@@ -88,7 +90,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	samplers, err := s.samplers(r, p, g.constraint, g.eos, len(g.ids))
+	samplers, err := s.samplers(r, p, g)
 	if err != nil {
 		return nil, err
 	}

@@ -202,9 +202,9 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	return out, nil
 }
 
-// samplers returns one sampler per choice; prompt is the prompt's length.
-func (s *Server) samplers(r *http.Request, p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
-	set, err := s.settings(p, eos)
+// samplers returns one sampler per choice.
+func (s *Server) samplers(r *http.Request, p *sampling, g generation) ([]*decode.Sampler, error) {
+	set, err := s.settings(p, g.eos)
 	if err != nil {
 		return nil, err
 	}
@@ -215,15 +215,18 @@ func (s *Server) samplers(r *http.Request, p *sampling, c *Constraint, eos []int
 	list := make([]*decode.Sampler, p.choices())
 	for i := range list {
 		set.Seed = seed + uint64(i)
-		if c != nil {
+		if c := g.constraint; c != nil {
 			if s.cfg.Constrain == nil {
 				return nil, invalid("response_format", "structured output (%s) is not supported by this service", c.Kind)
 			}
 			if set.Mask, err = s.constrain(r, *c); err != nil {
 				return nil, err
 			}
+			if g.reasoning != nil {
+				set.Mask = s.afterReasoning(set.Mask, g.reasoning(), g.eos)
+			}
 		}
-		if list[i], err = decode.NewSampler(set, prompt); err != nil {
+		if list[i], err = decode.NewSampler(set, len(g.ids)); err != nil {
 			return nil, invalid(samplerParam(set), "%v", err)
 		}
 	}

@@ -86,5 +86,8 @@ func (r *Reader) isMark(id int32) bool {
 	return slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(mark, token) })
 }
 
+// Reasoning reports whether the text so far ends inside the reasoning.
+func (r *Reader) Reasoning() bool { return r.parser.thinking }
+
 // Flush marks the end of the answer and returns the rest.
 func (r *Reader) Flush() Delta { return r.parser.push(r.stream.Flush(), true) }
