@@ -17,7 +17,7 @@ import (
 // forcedAnswer is a regular expression for an answer with reasoning, a text and a call.
 const forcedAnswer = `<think>\nab</think>\n\ncd<tool_call>\n\{"name": "f", "arguments": \{"x": "a"\}\}\n</tool_call>`
 
-// weatherless are tools with the function f in the form of each API.
+// Tools with the function f in the form of each API.
 const (
 	responsesTools = `"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]`
 	messagesTools  = `"tools":[{"name":"f","input_schema":{"type":"object"}}]`

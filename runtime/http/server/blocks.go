@@ -27,6 +27,7 @@ type block struct {
 	text  strings.Builder
 	call  int    // index of the call in the answer
 	item  string // id of the output item, once it has one
+	cut   bool   // the answer ended inside it, at its maximum length
 
 	events []scheduler.Event // tokens of the text
 }
@@ -38,26 +39,26 @@ type blockWriter interface {
 	end(b *block) error
 }
 
-// blocks splits the answer of a conversation into blocks.
-type blocks struct {
+// A blockSplitter splits the answer of a conversation into blocks.
+type blockSplitter struct {
 	list    []*block
 	open    *block
 	held    string            // white space before a text
-	waiting []scheduler.Event // tokens of it
+	waiting []scheduler.Event // tokens whose text is yet to come, and those of held
 	w       blockWriter
 }
 
-// run writes the blocks of the only choice of an answer. flush is called after the
+// blocks writes the blocks of the only choice of an answer. flush is called after the
 // blocks of each step. It returns the reason for the end.
 func (c *chatRun) blocks(ctx context.Context, w blockWriter, flush func() error) (list []*block, finish string, err error) {
-	b := blocks{w: w}
+	b := blockSplitter{w: w}
 	for {
 		pieces, err := c.answer.next(ctx)
 		if err != nil {
 			return nil, "", err
 		}
 		if len(pieces) == 0 {
-			return b.list, finish, b.close()
+			return b.list, finish, b.finish(finish)
 		}
 		for _, p := range pieces {
 			if err := b.push(p); err != nil {
@@ -72,14 +73,15 @@ func (c *chatRun) blocks(ctx context.Context, w blockWriter, flush func() error)
 }
 
 // push adds a piece of the answer.
-func (b *blocks) push(p piece) error {
+func (b *blockSplitter) push(p piece) error {
 	if p.delta.Reasoning != "" {
 		if err := b.add(reasoningBlock, p.delta.Reasoning, nil); err != nil {
 			return err
 		}
 	}
+	b.waiting = append(b.waiting, p.events...)
 	if p.delta.Content != "" {
-		if err := b.content(p.delta.Content, p.events); err != nil {
+		if err := b.content(p.delta.Content); err != nil {
 			return err
 		}
 	}
@@ -93,22 +95,36 @@ func (b *blocks) push(p piece) error {
 
 // content adds text. White space before a text waits for the text, and is dropped if
 // none comes: models write line feeds between reasoning and calls.
-func (b *blocks) content(text string, events []scheduler.Event) error {
+func (b *blockSplitter) content(text string) error {
 	if b.open == nil || b.open.kind != textBlock {
-		text, events = b.held+text, append(b.waiting, events...)
-		if b.held, b.waiting = "", nil; strings.TrimLeftFunc(text, unicode.IsSpace) == "" {
-			b.held, b.waiting = text, events
+		if text = b.held + text; strings.TrimLeftFunc(text, unicode.IsSpace) == "" {
+			b.held = text
 			return nil
 		}
 		if len(b.list) > 0 {
 			text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		}
 	}
+	events := b.waiting
+	b.waiting = nil
 	return b.add(textBlock, text, events)
 }
 
+// finish ends the answer. An answer of white space alone is a text.
+func (b *blockSplitter) finish(reason string) error {
+	if len(b.list) == 0 && b.held != "" {
+		if err := b.add(textBlock, b.held, b.waiting); err != nil {
+			return err
+		}
+	}
+	if b.open != nil {
+		b.open.cut = reason == scheduler.FinishLength
+	}
+	return b.close()
+}
+
 // callDelta adds a part of a tool call.
-func (b *blocks) callDelta(d chat.CallDelta) error {
+func (b *blockSplitter) callDelta(d chat.CallDelta) error {
 	if b.open == nil || b.open.kind != callBlock || b.open.call != d.Index {
 		if err := b.start(&block{kind: callBlock, id: d.ID, name: d.Name, call: d.Index}); err != nil {
 			return err
@@ -118,11 +134,14 @@ func (b *blocks) callDelta(d chat.CallDelta) error {
 }
 
 // add adds text to the open block, or begins one of that kind.
-func (b *blocks) add(kind int, text string, events []scheduler.Event) error {
+func (b *blockSplitter) add(kind int, text string, events []scheduler.Event) error {
 	if b.open == nil || b.open.kind != kind {
 		if err := b.start(&block{kind: kind}); err != nil {
 			return err
 		}
+	}
+	if kind != textBlock {
+		b.waiting = nil
 	}
 	b.open.text.WriteString(text)
 	b.open.events = append(b.open.events, events...)
@@ -133,13 +152,13 @@ func (b *blocks) add(kind int, text string, events []scheduler.Event) error {
 }
 
 // start ends the open block and begins another one.
-func (b *blocks) start(next *block) error {
+func (b *blockSplitter) start(next *block) error {
 	if err := b.close(); err != nil {
 		return err
 	}
 	next.index = len(b.list)
 	b.list, b.open = append(b.list, next), next
-	b.held, b.waiting = "", nil
+	b.held = ""
 	if b.w == nil {
 		return nil
 	}
@@ -147,7 +166,7 @@ func (b *blocks) start(next *block) error {
 }
 
 // close ends the open block.
-func (b *blocks) close() error {
+func (b *blockSplitter) close() error {
 	last := b.open
 	if b.open = nil; last == nil || b.w == nil {
 		return nil

@@ -156,10 +156,13 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		logprobs = req.TopLogprobs
 	}
 	g := generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs}
-	if read := func() *chat.Reader {
-		return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Reasoning: true})
-	}; constraint != nil && read().Reasoning() {
-		g.reasoning = read
+	if constraint != nil && !(constraint.Kind == "tool" && s.cfg.Template.CallsWhileReasoning()) {
+		read := func() *chat.Reader {
+			return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Reasoning: true})
+		}
+		if read().Reasoning() {
+			g.reasoning = read
+		}
 	}
 	a, err := s.generate(r, &req.sampling, g)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// An apiError is an error response in OpenAI's format.
+// An apiError is an error of a request. Its JSON form is OpenAI's.
 type apiError struct {
 	status  int
 	Message string  `json:"message"`

@@ -23,7 +23,7 @@ type infillRequest struct {
 	MaxTokens *int         `json:"max_tokens"`       // another name of n_predict
 	Stream    bool         `json:"stream"`           // send server-sent events, one per token
 	Indent    int          `json:"n_indent"`         // end in front of a line with less white space than this; 0: off
-	Time      int          `json:"t_max_predict_ms"` // end with the line after this time; 0 and −1: off
+	Time      int          `json:"t_max_predict_ms"` // end after this time, once the answer has a line feed; 0 and −1: off
 	Samplers  []string     `json:"samplers"`         // no effect: the order of sampling methods is fixed
 	Fields    []string     `json:"response_fields"`  // keys to return, with slashes between nested ones; default: all
 

@@ -28,6 +28,7 @@ const (
 	maxMessages      = 4096
 	maxRole          = 64
 	maxTools         = 128
+	maxToolName      = 128
 	maxToolBytes     = 256 << 10
 	maxVariables     = 16 << 10 // bytes of chat_template_kwargs
 	maxVariableDepth = 16
@@ -203,8 +204,8 @@ func checkMessage(m *chat.Message, i int) error {
 
 // checkToolName returns an error for an invalid function name.
 func checkToolName(param, at, name string) error {
-	if name == "" || len(name) > maxRole {
-		return invalid(param, "%s: the function's name: expected between 1 and %d bytes", at, maxRole)
+	if name == "" || len(name) > maxToolName {
+		return invalid(param, "%s: the function's name: expected between 1 and %d bytes", at, maxToolName)
 	}
 	return nil
 }

@@ -80,6 +80,9 @@ type unsupportedMessages struct {
 // keys maps keys of the chat request to those of the message.
 func (q *messagesRequest) keys() map[string]string {
 	names := map[string]string{"reasoning_effort": "output_config.effort"}
+	if q.Metadata.User != nil {
+		names["user"] = "metadata.user_id"
+	}
 	if q.StopSequences != nil {
 		names["stop"] = "stop_sequences"
 	}
@@ -164,6 +167,9 @@ func (q *messagesRequest) chat() (*chatRequest, error) {
 		return nil, err
 	}
 	c := &chatRequest{sampling: q.sampling, Model: q.Model, Messages: messages, MaxTokens: q.MaxTokens, Template: q.Template}
+	if n := len(messages); n > 0 && messages[n-1].Role == "assistant" && messages[n-1].Content != nil && len(messages[n-1].ToolCalls) == 0 {
+		c.Continue = true
+	}
 	if len(q.StopSequences) > 0 {
 		c.Stop = q.StopSequences
 	}

@@ -97,11 +97,10 @@ type messageEvent struct {
 
 // A messageDelta is the part of a block that an event adds.
 type messageDelta struct {
-	Type      string  `json:"type"`
-	Text      *string `json:"text,omitempty"`
-	Thinking  *string `json:"thinking,omitempty"`
-	Input     *string `json:"partial_json,omitempty"`
-	Signature *string `json:"signature,omitempty"`
+	Type     string  `json:"type"`
+	Text     *string `json:"text,omitempty"`
+	Thinking *string `json:"thinking,omitempty"`
+	Input    *string `json:"partial_json,omitempty"`
 }
 
 type messageEnd struct {

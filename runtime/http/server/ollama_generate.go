@@ -55,7 +55,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 	if q.Logprobs {
 		c.Logprobs = &q.Top
 	}
-	if c.MaxTokens == nil {
+	if c.MaxTokens == nil && s.cfg.Defaults.MaxTokens == 0 {
 		all := maxTokens // the rest of the context, not the 16 tokens of OpenAI's API
 		c.MaxTokens = &all
 	}

@@ -158,7 +158,7 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 	if err := run.tools.read("tools", &responseTool{}, req.Tools); err != nil {
 		return nil, err
 	}
-	if c.ToolChoice, c.Tools, err = responseToolChoice(req.ToolChoice, run.tools.list); err != nil {
+	if c.ToolChoice, c.Tools, err = run.tools.choose(req.ToolChoice); err != nil {
 		return nil, err
 	}
 	return c, req.format(c)
@@ -202,6 +202,8 @@ func (q *responsesRequest) checkResponse() error {
 		return invalid("top_logprobs", "top_logprobs needs %s in include", includeLogprobs)
 	case len(or(q.CacheKey, "")) > maxUser:
 		return invalid("prompt_cache_key", "prompt_cache_key: expected at most %d bytes", maxUser)
+	case q.Text != nil && q.Text.Format != nil && len(q.Text.Format.Name) > maxName:
+		return invalid("text.format.name", "text.format.name: expected at most %d bytes", maxName)
 	case q.Text != nil && !isNeutral(q.Text.Verbosity, `"medium"`):
 		return invalid("text.verbosity", "text.verbosity is not supported by this service; leave it out, or write in the instructions how long the answer should be")
 	case !slices.Contains([]string{"", "auto", "concise", "detailed"}, q.summary()):

@@ -117,12 +117,9 @@ func (t *inputItem) read(c *conversation) error {
 		c.reason(text)
 		return err
 	case "function_call":
-		arguments := json.RawMessage(t.Arguments)
-		if len(arguments) == 0 {
-			arguments = json.RawMessage("{}")
-		}
-		if !json.Valid(arguments) {
-			return fmt.Errorf(".arguments: expected JSON")
+		arguments, err := callArguments(t.Arguments)
+		if err != nil {
+			return err
 		}
 		c.call(t.CallID, functionName(t.Namespace, t.Name), arguments)
 	case "custom_tool_call":
@@ -141,6 +138,19 @@ func (t *inputItem) read(c *conversation) error {
 		return fmt.Errorf(": items of type %.40q are not supported", t.Type)
 	}
 	return nil
+}
+
+// callArguments returns the arguments of a call: an object, or a JSON string with what
+// the model wrote, for example before its answer was cut off.
+func callArguments(text string) (json.RawMessage, error) {
+	switch data := bytes.TrimSpace([]byte(text)); {
+	case len(data) == 0:
+		return json.RawMessage("{}"), nil
+	case isObject(data) && json.Valid(data):
+		return data, nil
+	}
+	data, err := marshal(text)
+	return bytes.TrimSpace(data), err
 }
 
 // message adds a message.

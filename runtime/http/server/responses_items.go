@@ -23,7 +23,14 @@ func (s *Server) storedInput(w http.ResponseWriter, r *http.Request) error {
 	if e == nil {
 		return noResponse(r.PathValue("id"))
 	}
-	items, err := e.listInput()
+	if err := s.take(r, "response_id", bytesOfListed*e.bytes); err != nil {
+		return err
+	}
+	var items []listedItem
+	err := s.work(r, func(func() error) (err error) {
+		items, err = e.listInput()
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -56,6 +63,10 @@ func (s *Server) storedInput(w http.ResponseWriter, r *http.Request) error {
 	writeJSON(w, http.StatusOK, page)
 	return nil
 }
+
+// bytesOfListed is the memory of a response that lists a stored input, per byte of it:
+// decoded fields, the page and its JSON.
+const bytesOfListed = 40
 
 // A listedItem is an item of a stored input, with the fields that requests may leave
 // out.

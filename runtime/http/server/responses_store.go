@@ -173,6 +173,9 @@ func (s *Server) storedAnswer(w http.ResponseWriter, r *http.Request) error {
 	if e == nil {
 		return noResponse(r.PathValue("id"))
 	}
+	if err := s.take(r, "response_id", bytesOfByte*e.bytes); err != nil {
+		return err
+	}
 	writeJSON(w, http.StatusOK, e.answer)
 	return nil
 }

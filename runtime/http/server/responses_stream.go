@@ -27,10 +27,6 @@ type responseEvent struct {
 	Arguments *string         `json:"arguments,omitempty"`
 	Input     *string         `json:"input,omitempty"`
 	Logprobs  *[]topped       `json:"logprobs,omitempty"`
-
-	Code    *string `json:"code,omitempty"` // of an error
-	Message string  `json:"message,omitempty"`
-	Param   *string `json:"param,omitempty"`
 }
 
 // A responseStream sends a response as server-sent events.
@@ -129,7 +125,11 @@ func (s *responseStream) end(b *block) error {
 			return err
 		}
 	}
-	item := s.item(b, "completed")
+	status := "completed"
+	if b.cut {
+		status = "incomplete"
+	}
+	item := s.item(b, status)
 	s.out.Output = append(s.out.Output, item)
 	return s.send(responseEvent{Type: "response.output_item.done", Index: &b.index, Item: item})
 }

@@ -63,13 +63,16 @@ func functionName(namespace, name string) string {
 
 // read adds tools, or those of a namespace.
 func (s *responseTools) read(at string, space *responseTool, tools []json.RawMessage) error {
+	if len(tools) > maxTools {
+		return invalid("tools", "tools: expected at most %d", maxTools)
+	}
 	for i, data := range tools {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		var t responseTool
 		if err := json.Unmarshal(data, &t); err != nil {
 			return invalid("tools", "%s: %v", at, badJSON(err))
 		}
-		if len(s.list) == maxTools || i == maxTools {
+		if len(s.list) == maxTools {
 			return invalid("tools", "tools: expected at most %d", maxTools)
 		}
 		switch {
@@ -90,21 +93,27 @@ func (s *responseTools) read(at string, space *responseTool, tools []json.RawMes
 		if t.Name == "" {
 			return invalid("tools", "%s has no name", at)
 		}
-		s.add(space, &t)
+		if err := s.add(at, space, &t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // add adds a function or a custom tool. The description of its namespace precedes its
 // own.
-func (s *responseTools) add(space, t *responseTool) {
+func (s *responseTools) add(at string, space, t *responseTool) error {
 	name := functionName(space.Name, t.Name)
+	if _, ok := s.named[name]; ok {
+		return invalid("tools", "%s: there are two tools %.40q", at, name)
+	}
 	s.named[name] = namedTool{space.Name, t.Name, t.Type == "custom"}
 	text := t.Description
 	if space.Description != "" {
 		text = strings.TrimSuffix(space.Description+"\n\n"+text, "\n\n")
 	}
 	s.list = append(s.list, chatTool(name, text, t.Parameters))
+	return nil
 }
 
 // customSchema returns the schema of the function of a custom tool.
@@ -125,27 +134,64 @@ func (t *responseTool) customSchema() (json.RawMessage, error) {
 	return marshal(map[string]any{"type": "object", "properties": map[string]any{"input": input}, "required": []string{"input"}, "additionalProperties": false})
 }
 
-// responseToolChoice translates tool_choice to the form of chat completions, and returns
-// the tools that it allows.
-func responseToolChoice(data json.RawMessage, tools []json.RawMessage) (json.RawMessage, []json.RawMessage, error) {
+// A toolName names a tool in tool_choice.
+type toolName struct{ Namespace, Name string }
+
+// function returns the name of the function of a tool. The namespace may be left out
+// where the name is unique.
+func (s *responseTools) function(t toolName) (string, error) {
+	name := functionName(t.Namespace, t.Name)
+	if _, ok := s.named[name]; ok {
+		return name, nil
+	}
+	found := ""
+	for function, known := range s.named {
+		if known.name == t.Name && t.Namespace == "" {
+			if found != "" {
+				return "", invalid("tool_choice", "tool_choice: several namespaces have a tool %.40q; add the namespace", t.Name)
+			}
+			found = function
+		}
+	}
+	if found == "" {
+		return "", invalid("tool_choice", "tool_choice: there is no tool %.40q", name)
+	}
+	return found, nil
+}
+
+// choose translates tool_choice to the form of chat completions, and returns the tools
+// that it allows.
+func (s *responseTools) choose(data json.RawMessage) (json.RawMessage, []json.RawMessage, error) {
 	var choice struct {
+		toolName
 		Type  string
-		Name  string
 		Mode  string
-		Tools []struct{ Type, Name string }
+		Tools []toolName
 	}
 	if isNeutral(data, "") || len(data) > maxToolBytes || json.Unmarshal(data, &choice) != nil { // a word, which chat completions check
-		return data, tools, nil
+		return data, s.list, nil
 	}
 	switch choice.Type {
 	case "function", "custom":
-		data, err := marshal(map[string]any{"type": "function", "function": map[string]string{"name": choice.Name}})
-		return data, tools, err
+		name, err := s.function(choice.toolName)
+		if err != nil {
+			return nil, nil, err
+		}
+		data, err := marshal(map[string]any{"type": "function", "function": map[string]string{"name": name}})
+		return data, s.list, err
 	case "allowed_tools":
+		allowed := map[string]bool{}
+		for _, t := range choice.Tools {
+			name, err := s.function(t)
+			if err != nil {
+				return nil, nil, err
+			}
+			allowed[name] = true
+		}
 		mode, err := marshal(choice.Mode)
-		return mode, slices.DeleteFunc(slices.Clone(tools), func(data json.RawMessage) bool {
+		return mode, slices.DeleteFunc(slices.Clone(s.list), func(data json.RawMessage) bool {
 			var t toolDefinition
-			return json.Unmarshal(data, &t) == nil && !slices.ContainsFunc(choice.Tools, func(a struct{ Type, Name string }) bool { return a.Name == t.Function.Name })
+			return json.Unmarshal(data, &t) != nil || !allowed[t.Function.Name]
 		}), err
 	}
 	return nil, nil, invalid("tool_choice", "tool_choice: type %.40q; expected function, custom or allowed_tools", choice.Type)

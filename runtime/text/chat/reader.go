@@ -73,6 +73,12 @@ func (t *Template) callFormat() *callFormat {
 	return t.format
 }
 
+// CallsWhileReasoning reports whether the model may call tools inside its reasoning.
+func (t *Template) CallsWhileReasoning() bool {
+	f := t.callFormat()
+	return f != nil && f.unended
+}
+
 // Push parses one token of the answer. Do not pass tokens that end the answer.
 func (r *Reader) Push(id int32) Delta {
 	if r.tok.IsSpecial(id) && !r.isMark(id) {

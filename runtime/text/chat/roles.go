@@ -1,13 +1,11 @@
 package chat
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // KnownRoles returns messages with roles that the template knows. If it does not
 // mention the role developer, such messages become system messages. If it renders no
-// system messages, their text is put in front of the next user message's.
+// system messages, their text is put in front of the next user message's, or becomes a
+// user message if none follows.
 func (t *Template) KnownRoles(messages []Message) []Message {
 	renames, moves := !strings.Contains(t.source, "developer"), !t.system
 	known := make([]Message, 0, len(messages))
@@ -27,7 +25,7 @@ func (t *Template) KnownRoles(messages []Message) []Message {
 		known = append(known, m)
 	}
 	if len(pending) > 0 { // no user message follows
-		return slices.Clone(messages)
+		known = append(known, Message{Role: "user", Content: strings.Join(pending, "\n\n")})
 	}
 	return known
 }

@@ -94,7 +94,7 @@ func TestHostileSchemas(t *testing.T) {
 		_, err := ParseSchema([]byte(schema))
 		took := time.Since(start)
 		t.Logf("%s: %d KB: %v: %.150v", name, len(schema)/1024, took.Round(time.Millisecond), err)
-		if took > 10*time.Second { // far above the time on a busy machine
+		if took > time.Minute { // far above the time under the race detector
 			t.Errorf("%s took %v", name, took)
 		}
 	}
