@@ -15,7 +15,10 @@ type alphabet struct {
 	index   map[string]int
 }
 
-const maxSets = 512 // distinct sets of an alphabet
+const (
+	maxSets    = 512     // distinct sets of an alphabet
+	maxClasses = 1 << 16 // classes of an alphabet; automata write them in two bytes
+)
 
 func rangesKey(ranges []runeRange) string {
 	var b strings.Builder
@@ -65,7 +68,9 @@ func newAlphabet(sets [][]runeRange) (*alphabet, error) {
 		}
 		class, ok := known[string(inside)]
 		if !ok {
-			class = int32(len(a.classes))
+			if class = int32(len(a.classes)); class == maxClasses {
+				return nil, fmt.Errorf("%w: patterns that apply together divide the characters into more than %d classes", ErrTooLarge, maxClasses)
+			}
 			known[string(inside)] = class
 			a.keys = append(a.keys, string(inside))
 			a.classes = append(a.classes, nil)

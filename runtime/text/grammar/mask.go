@@ -43,6 +43,9 @@ func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64,
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if known := p.mask.Load(); known != nil { // computed while this waited
+		return *known, nil
+	}
 	s := search{g: g, v: v, mask: make([]uint64, v.Words()), tick: tick}
 	before := g.visits
 	s.run = g.run(p)

@@ -20,6 +20,8 @@ type program struct {
 	states  []programState
 	next    [][]int32
 	classes int
+
+	accepting map[int32]bool // whether the text may end in a state, once it is known
 }
 
 type instruction struct {
@@ -66,7 +68,7 @@ const (
 // newProgram compiles a pattern. It matches a text that contains the pattern or, with
 // whole, is matched by it.
 func newProgram(p *pattern, a *alphabet, whole bool, spend func(int) bool) (*program, error) {
-	g := &program{spend: spend, ids: map[string]int32{}, classes: len(a.classes), anyEnd: !whole}
+	g := &program{spend: spend, ids: map[string]int32{}, accepting: map[int32]bool{}, classes: len(a.classes), anyEnd: !whole}
 	c := &compiler{program: g, alphabet: a, known: map[string]int{}}
 	if !whole {
 		p = concat(repeated(setOf(runeRange{0, maxRune}), 0, -1), p)
@@ -116,6 +118,9 @@ func (c *compiler) compile(p *pattern, to int32) int32 {
 		c.err = fmt.Errorf("%w: groups are nested deeper than %d", ErrTooLarge, maxDepth)
 	}
 	defer func() { c.depth-- }()
+	if c.err == nil && !c.spend(1) { // repetitions of nothing add no instruction
+		c.err = fmt.Errorf("%w: the pattern repeats too much; use shorter repetitions", ErrTooLarge)
+	}
 	if c.err != nil {
 		return to
 	}
@@ -207,11 +212,16 @@ func (g *program) accepts(state int32) bool {
 	if s.now {
 		return true
 	}
-	return slices.ContainsFunc(s.threads, func(t thread) bool {
-		return g.code[t.at].op == runMatch && !slices.ContainsFunc(t.pending, func(p pending) bool {
-			return g.looks[p.look].accepts(p.state) == p.not
+	known, ok := g.accepting[state]
+	if !ok { // look-aheads in look-aheads ask for the same states many times
+		known = slices.ContainsFunc(s.threads, func(t thread) bool {
+			return g.code[t.at].op == runMatch && !slices.ContainsFunc(t.pending, func(p pending) bool {
+				return g.looks[p.look].accepts(p.state) == p.not
+			})
 		})
-	})
+		g.accepting[state] = known
+	}
+	return known
 }
 
 func (g *program) step(state int32, class int) (int32, error) {

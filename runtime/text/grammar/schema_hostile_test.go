@@ -63,6 +63,12 @@ func hostileLogic() map[string]string {
 	return map[string]string{
 		"look-aheads":          fmt.Sprintf(`{"type":"string","pattern":%q}`, strings.Repeat(`(?=.*[a-f]{1,9}x)`, 2000)),
 		"nested look-aheads":   fmt.Sprintf(`{"type":"string","pattern":%q}`, strings.Repeat(`(?!a`, 150)+strings.Repeat(`)`, 150)),
+		"look-aheads inside":   fmt.Sprintf(`{"type":"string","maxLength":24,"pattern":"^%s(?=.{0,40}$)%s"}`, strings.Repeat(`(?=(?:`, 20), strings.Repeat(`.)*$)`, 20)),
+		"nothing repeated":     `{"type":"string","pattern":"(((((){1000}){1000}){1000}){1000}){1000}","maxLength":5}`,
+		"long base":            many(1000, `{"$id":"http://a/`+strings.Repeat("x", 200_000)+`/","$defs":{%s}}`, `"d%":{"$anchor":"a%"}`),
+		"base in each":         many(5000, `{"$id":"http://a/`+strings.Repeat("x", 2000)+`/","$defs":{%s}}`, `"d%":{"$anchor":"a%"}`),
+		"constants":            strings.Replace(many(20000, `{"enum":[%s],"allOf":[#]}`, `%`), "#", many(20000, "%s", `{"minimum":0}`), 1),
+		"short texts":          strings.Replace(many(20000, `{"enum":[%s],"allOf":[#]}`, `"%"`), "#", many(20000, "%s", `{"minLength":1}`), 1),
 		"look-aheads in loops": `{"type":"string","pattern":"^(?:(?=.{0,30}a.{20}b)(?!.{0,30}b.{20}a).)*$"}`,
 		"exponential":          `{"type":"string","pattern":"(a|b)*a(a|b){400}","maxLength":60000}`,
 		"lengths of patterns":  `{"type":"string","allOf":[{"pattern":"^(ab?){1,500}$"},{"pattern":"^(a{1,3}b?){1,300}$"},{"pattern":"^.{1,700}$"}],"maxLength":9999}`,

@@ -98,10 +98,13 @@ func resolve(base, ref string) string {
 	return b.ResolveReference(r).String()
 }
 
+// maxID limits the bytes of an identifier. Each schema and anchor below it keeps it.
+const maxID = 2048
+
 // scan records the identifiers and the anchors in a value. It skips constants, which are
 // no schemas.
 func (w *schemaWriter) scan(v any, base string, depth int) {
-	if depth > maxDepth || !w.spend(2, "") {
+	if depth > maxDepth || !w.spend(2+len(base)/8, "") {
 		return
 	}
 	d := w.documents
@@ -115,6 +118,9 @@ func (w *schemaWriter) scan(v any, base string, depth int) {
 		switch {
 		case strings.HasPrefix(id, "#") && len(id) > 1: // an anchor in drafts 6 and 7
 			d.anchors[base+id] = v
+		case len(id) > maxID:
+			w.fail("$id", "expected at most %d bytes", maxID)
+			return
 		case id != "":
 			base, _, _ = strings.Cut(resolve(base, id), "#")
 			if _, known := d.schemas[base]; known && v != w.root {

@@ -193,6 +193,9 @@ func (w *schemaWriter) join(k kind, a, b *shape, path string) *shape {
 
 // fits reports whether a value of the same kind is in a shape, in the current reading.
 func (w *schemaWriter) fits(v any, s *shape, path string) bool {
+	if !w.spend(4, path) {
+		return false
+	}
 	if s.values != nil {
 		known := w.valueKeys[s]
 		if known == nil {

@@ -168,6 +168,9 @@ func (w *schemaWriter) textFits(text string, t textTest) bool {
 	}
 	key := fmt.Sprint(w.loose, t.key())
 	known, ok := w.tests[key]
+	if !w.spend(len(key)/16, t.path) {
+		return false
+	}
 	if !ok {
 		list, a, err := w.machines([]textTest{t})
 		if err != nil {
