@@ -85,3 +85,19 @@ func TestLogic(t *testing.T) {
 		}
 	}
 }
+
+// TestUndecidedNames checks a oneOf whose schemas differ by a name that only some
+// validators find to match a pattern: what both may allow is not written.
+func TestUndecidedNames(t *testing.T) {
+	t.Parallel()
+	g, err := ParseSchema([]byte(`{"oneOf":[{"type":"object","required":["٣"],"patternProperties":{"^\\d$":{"const":1}},"additionalProperties":{"const":2}},
+		{"type":"object","properties":{"٣":{"type":"integer"}},"required":["٣"],"additionalProperties":false},{"const":"a"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{`{"٣":1}`: false, `{"٣":2}`: false, `"a"`: true} {
+		if got, err := g.Match(text); got != want || err != nil {
+			t.Errorf("%s: %v %v, expected %v", text, got, err, want)
+		}
+	}
+}

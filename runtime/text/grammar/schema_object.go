@@ -116,25 +116,35 @@ func (w *schemaWriter) names(v any, path string) []string {
 	return names
 }
 
-// of returns the node of the value of a name. A name that only some validators find to
-// match a pattern must be valid in both cases.
+// of returns the node of the value of a name. Where only some validators find that the
+// name matches a pattern, the value must be valid in both cases, or in the loose reading
+// in one of them.
 func (f *fields) of(w *schemaWriter, name string) *expr {
-	list := []*expr{}
+	list, undecided := []*expr{}, []*expr{}
 	named := f.named[name]
 	extra := named == nil
 	if named != nil {
 		list = append(list, named)
 	}
 	for _, p := range f.patterns {
-		if w.reading(true, func() bool { return w.holds(name, p.name) }) {
+		if !w.reading(true, func() bool { return w.holds(name, p.name) }) {
+			continue
+		}
+		certain := w.reading(false, func() bool { return w.holds(name, p.name) })
+		if extra = extra && !certain; w.loose && !certain {
+			undecided = append(undecided, p.value)
+		} else {
 			list = append(list, p.value)
-			extra = extra && !w.reading(false, func() bool { return w.holds(name, p.name) })
 		}
 	}
+	rest := w.exprs.any
 	if extra {
-		list = append(list, f.extra)
+		rest = f.extra
 	}
-	return w.all(list...)
+	if len(undecided) > 0 {
+		rest = w.some(append(undecided, rest)...)
+	}
+	return w.all(append(list, rest)...)
 }
 
 // property returns the node of the value of a name.
