@@ -156,7 +156,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		logprobs = req.TopLogprobs
 	}
 	g := generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs}
-	if constraint != nil && !(constraint.Kind == "tool" && s.cfg.Template.CallsWhileReasoning()) {
+	if constraint != nil && req.afterReasoning(constraint, s.cfg.Template) {
 		read := func() *chat.Reader {
 			return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Reasoning: true})
 		}
@@ -173,6 +173,15 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Schemas: choice.tools, Reasoning: true})
 	}
 	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs)}, nil
+}
+
+// afterReasoning reports whether a constraint begins after the reasoning. Constraints by
+// other keys than response_format are those of all that the model writes.
+func (r *chatRequest) afterReasoning(c *Constraint, t *chat.Template) bool {
+	if c.Kind == "tool" {
+		return !t.CallsWhileReasoning()
+	}
+	return !isNeutral(r.ResponseFormat, "")
 }
 
 // chatPrompt checks a request and renders its prompt.
