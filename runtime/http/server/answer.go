@@ -22,8 +22,7 @@ type choice struct {
 	reader reader
 	stop   decode.Stopper
 	tokens int
-	reason int // tokens up to the last one that added reasoning
-	ids    []int32
+	reason int    // tokens up to the last one that added reasoning
 	finish string // "": not ended
 	calls  bool   // it contains tool calls
 	single bool   // it ends before a second tool call
@@ -90,7 +89,6 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 func (c *choice) add(p *piece, e scheduler.Event) {
 	if e.Token >= 0 {
 		c.tokens++
-		c.ids = append(c.ids, e.Token)
 		p.events = append(p.events, e)
 		if !e.End && c.reader != nil {
 			c.merge(p, c.reader.Push(e.Token))

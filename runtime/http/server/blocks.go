@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"unicode"
 
@@ -30,6 +31,14 @@ type block struct {
 	cut   bool   // the answer ended inside it, at its maximum length
 
 	events []scheduler.Event // tokens of the text
+}
+
+// arguments returns the arguments of a call: an empty object if it was cut off.
+func (b *block) arguments() json.RawMessage {
+	if data := json.RawMessage(b.text.String()); json.Valid(data) {
+		return data
+	}
+	return json.RawMessage("{}")
 }
 
 // A blockWriter writes the blocks of an answer as they are generated.

@@ -4,7 +4,6 @@ package server
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -274,14 +273,7 @@ func (r *chatRequest) variables() map[string]any {
 	if r.Effort == nil {
 		return r.Template
 	}
-	all := maps.Clone(r.Template)
-	if all == nil {
-		all = variables{}
-	}
-	if _, ok := all["reasoning_effort"]; !ok {
-		all["reasoning_effort"] = *r.Effort
-	}
-	return all
+	return r.Template.or("reasoning_effort", *r.Effort)
 }
 
 // whole returns a finished choice.

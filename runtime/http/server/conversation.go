@@ -60,8 +60,13 @@ func (c *conversation) reason(text string) {
 		return
 	}
 	m := c.assistant(func(m *chat.Message) bool { return m.Content == nil && len(m.ToolCalls) == 0 && len(m.Extra) == 0 })
+	m.Extra = reasoningField(text)
+}
+
+// reasoningField returns the field of a message with its reasoning.
+func reasoningField(text string) []chat.Field {
 	value, _ := json.Marshal(text) // cannot fail for a string
-	m.Extra = []chat.Field{{Key: "reasoning_content", Value: value}}
+	return []chat.Field{{Key: "reasoning_content", Value: value}}
 }
 
 // answer adds text of the assistant.
@@ -87,6 +92,14 @@ func (c *conversation) result(id, text string) {
 
 // isObject reports whether JSON is an object.
 func isObject(data json.RawMessage) bool { return len(data) > 0 && data[0] == '{' }
+
+// objectOf returns the arguments of a call: an object, which may be left out.
+func objectOf(data json.RawMessage) (object json.RawMessage, ok bool) {
+	if isNeutral(data, "") {
+		return json.RawMessage("{}"), true
+	}
+	return data, isObject(data)
+}
 
 // chatTool returns a tool in the form of chat completions.
 func chatTool(name, description string, parameters json.RawMessage) json.RawMessage {

@@ -25,7 +25,7 @@ func startInfill(t *testing.T, tok *tokenizer.Tokenizer) *service {
 	return s
 }
 
-// prompt returns the ids of tokens by name, and of the letters of other words.
+// prompt returns the ids of tokens by name, and of the characters of other words.
 func (s *service) prompt(t *testing.T, words ...string) (ids []int32) {
 	t.Helper()
 	for _, w := range words {

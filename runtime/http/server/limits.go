@@ -5,6 +5,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
@@ -127,6 +128,13 @@ func (p *sampling) checkMinTokens(limit *int) error {
 
 // variables holds variables of a chat template.
 type variables map[string]any
+
+// or returns the variables with one more, unless they have it.
+func (v variables) or(name string, value any) variables {
+	all := variables{name: value}
+	maps.Copy(all, v)
+	return all
+}
 
 // UnmarshalJSON decodes an object within the limits.
 func (v *variables) UnmarshalJSON(data []byte) error {

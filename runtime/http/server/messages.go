@@ -197,13 +197,7 @@ func (q *messagesRequest) think(c *chatRequest) error {
 	if q.Output != nil {
 		c.Effort = q.Output.Effort
 	}
-	if _, ok := c.Template["enable_thinking"]; !ok {
-		all := variables{"enable_thinking": on}
-		for k, v := range c.Template {
-			all[k] = v
-		}
-		c.Template = all
-	}
+	c.Template = c.Template.or("enable_thinking", on)
 	return nil
 }
 

@@ -98,13 +98,11 @@ func (b *messageBlock) read(c *conversation, role string) error {
 		c.reason(b.Thinking)
 	case b.Type == "redacted_thinking" && role == "assistant":
 	case b.Type == "tool_use" && role == "assistant":
-		if isNeutral(b.Input, "") {
-			b.Input = json.RawMessage("{}")
-		}
-		if !isObject(b.Input) {
+		input, ok := objectOf(b.Input)
+		if !ok {
 			return fmt.Errorf(".input: expected an object")
 		}
-		c.call(b.ID, b.Name, b.Input)
+		c.call(b.ID, b.Name, input)
 	case b.Type == "tool_result" && role == "user":
 		text, err := blocksText(b.Content)
 		if err != nil {

@@ -66,11 +66,7 @@ func (c *messageRun) content(b *block) any {
 	case reasoningBlock:
 		return thinkingContent{Type: "thinking", Thinking: text}
 	case callBlock:
-		input := json.RawMessage(text)
-		if !json.Valid(input) { // a call that was cut off
-			input = json.RawMessage("{}")
-		}
-		return toolUseContent{"tool_use", b.id, b.name, input}
+		return toolUseContent{"tool_use", b.id, b.name, b.arguments()}
 	}
 	return textContent{"text", text}
 }

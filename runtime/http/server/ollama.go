@@ -120,21 +120,15 @@ func (m *ollamaMessage) read(c *conversation) error {
 	}
 	next := chat.Message{Role: m.Role, Content: m.Content, Name: m.ToolName, ToolCallID: m.CallID}
 	if m.Thinking != "" {
-		value, err := marshal(m.Thinking)
-		if err != nil {
-			return err
-		}
-		next.Extra = []chat.Field{{Key: "reasoning_content", Value: value}}
+		next.Extra = reasoningField(m.Thinking)
 	}
 	for i := range m.Calls {
 		f := &m.Calls[i].Function
-		if isNeutral(f.Arguments, "") {
-			f.Arguments = json.RawMessage("{}")
-		}
-		if !isObject(f.Arguments) {
+		arguments, ok := objectOf(f.Arguments)
+		if !ok {
 			return fmt.Errorf(".tool_calls[%d].function.arguments: expected an object", i)
 		}
-		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: m.Calls[i].ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: f.Arguments}})
+		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: m.Calls[i].ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: arguments}})
 	}
 	c.messages = append(c.messages, next)
 	return nil

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -180,9 +179,7 @@ func (o *ollamaWriter) last(a *answer, prompt int, finish string) *ollamaAnswer 
 // ollamaCallOf returns a complete call.
 func ollamaCallOf(b *block) (c ollamaCall) {
 	c.ID, c.Function.Index, c.Function.Name = b.id, b.call, b.name
-	if c.Function.Arguments = json.RawMessage(b.text.String()); !json.Valid(c.Function.Arguments) { // a call that was cut off
-		c.Function.Arguments = json.RawMessage("{}")
-	}
+	c.Function.Arguments = b.arguments()
 	return c
 }
 

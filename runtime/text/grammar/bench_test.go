@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMask measures the masks along a text, with a new grammar, over a vocabulary of
-// 50,000 generated words.
-func BenchmarkMask(b *testing.B) {
+// generatedWords returns a vocabulary of all bytes and of generated words, 50,000 tokens.
+func generatedWords(b *testing.B) *Vocabulary {
 	rng := rand.New(rand.NewPCG(7, 8))
 	v, err := NewVocabulary(50000, func(id int32) []byte {
 		if id < 256 {
@@ -22,6 +21,13 @@ func BenchmarkMask(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return v
+}
+
+// BenchmarkMask measures the masks along a text, with a new grammar, over a vocabulary of
+// 50,000 generated words.
+func BenchmarkMask(b *testing.B) {
+	v := generatedWords(b)
 	for _, c := range []struct{ name, schema, text string }{
 		{"object", `{"type":"object"}`, `{"name": [{"a": "text", "b": [[1, "more"]]}]}`},
 		{"properties", schemaCases[0].schema, schemaCases[0].good[0]},

@@ -69,8 +69,8 @@ func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64,
 	return s.mask, nil
 }
 
-// start sets the tokens of the run. Those that begin with characters of its tail only are
-// left to the walk.
+// start sets the tokens of the run. The walk adds those whose first character is in
+// the tail but not in the head.
 func (s *search) start() {
 	s.v.tokensOf(s.run.tail).upTo(s.run.length, s.mask)
 	if s.run.head == s.run.tail {

@@ -7,10 +7,7 @@ import (
 )
 
 // exactCases are regression tests for keywords that were not enforced together.
-var exactCases = []struct {
-	schema    string
-	good, bad []string
-}{
+var exactCases = []schemaCase{
 	{`{"type":"integer","enum":[1,2,50],"minimum":10}`, []string{`50`}, []string{`1`, `2`}},
 	{`{"enum":["a","abc",7],"minLength":2}`, []string{`"abc"`, `7`}, []string{`"a"`}},
 	{`{"const":5,"enum":[4,5.0]}`, []string{`5`}, []string{`4`, `5.0`}},
@@ -66,7 +63,19 @@ var exactCases = []struct {
 
 func TestExactSchemas(t *testing.T) {
 	t.Parallel()
-	for _, c := range exactCases {
+	matchCases(t, exactCases)
+}
+
+// A schemaCase is a schema with texts that its grammar matches and others.
+type schemaCase struct {
+	schema    string
+	good, bad []string
+}
+
+// matchCases checks which texts the grammar of each schema matches.
+func matchCases(t *testing.T, cases []schemaCase) {
+	t.Helper()
+	for _, c := range cases {
 		g, err := ParseSchema([]byte(c.schema))
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)

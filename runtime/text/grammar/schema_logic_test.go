@@ -7,10 +7,7 @@ import (
 )
 
 // logicCases are schemas whose keywords are combined by Boolean operations.
-var logicCases = []struct {
-	schema    string
-	good, bad []string
-}{
+var logicCases = []schemaCase{
 	{`{"type":"string","pattern":"a","maxLength":3}`, []string{`"a"`, `"bab"`}, []string{`"bbb"`, `"abcd"`}},
 	{`{"allOf":[{"pattern":"^a"},{"pattern":"b$"},{"maxLength":4}],"type":"string"}`, []string{`"ab"`, `"axxb"`}, []string{`"a"`, `"axxxb"`, `"ba"`}},
 	{`{"type":"string","format":"date","pattern":"^2024-02-\\d\\d$"}`, []string{`"2024-02-29"`}, []string{`"2024-02-30"`, `"2023-02-01"`}},
@@ -70,20 +67,7 @@ func manyIfs() string {
 
 func TestLogic(t *testing.T) {
 	t.Parallel()
-	for _, c := range logicCases {
-		g, err := ParseSchema([]byte(c.schema))
-		if err != nil {
-			t.Errorf("%s: %v", c.schema, err)
-			continue
-		}
-		for want, list := range map[bool][]string{true: c.good, false: c.bad} {
-			for _, text := range list {
-				if got, err := g.Match(text); got != want || err != nil {
-					t.Errorf("%s: %s: match %v, want %v, %v", c.schema, text, got, want, err)
-				}
-			}
-		}
-	}
+	matchCases(t, logicCases)
 }
 
 // TestUndecidedNames checks a oneOf whose schemas differ by a name that only some

@@ -113,20 +113,7 @@ func compareFilters(t *testing.T, m *Matcher, text string) {
 
 // BenchmarkUnique measures masks inside an array of unique strings.
 func BenchmarkUnique(b *testing.B) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	v, err := NewVocabulary(50000, func(id int32) []byte {
-		if id < 256 {
-			return []byte{byte(id)}
-		}
-		word := make([]byte, 2+rng.IntN(8))
-		for i := range word {
-			word[i] = " etaoinshrdlcumwfgypbvk,.\":{}[]0123"[rng.IntN(35)]
-		}
-		return word
-	}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	v := generatedWords(b)
 	g, err := ParseSchema([]byte(`{"type":"array","items":{"type":"string"},"uniqueItems":true}`))
 	if err != nil {
 		b.Fatal(err)
