@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -97,18 +98,36 @@ func badJSON(err error) error {
 
 // wrongKind returns the error for a value of the wrong JSON type.
 func wrongKind(e *json.UnmarshalTypeError) error {
-	want := map[reflect.Kind]string{
-		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
-		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
-	}[e.Type.Kind()]
 	field := e.Field
 	for _, common := range []string{"sampling.", "structured.", "shared.", "ollamaCommon."} { // keys common to several requests
 		field = strings.TrimPrefix(field, common)
 	}
 	if field == "" {
-		return invalid("", "the request's body: expected %s, found %s", want, e.Value)
+		return invalid("", "the request's body: expected %s, found %s", kindName(e.Type), e.Value)
 	}
-	return invalid(field, "%s: expected %s, found %s", field, want, e.Value)
+	return invalid(field, "%s: expected %s, found %s", field, kindName(e.Type), e.Value)
+}
+
+// kindName returns the name of a type of JSON values.
+func kindName(t reflect.Type) string {
+	return map[reflect.Kind]string{
+		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
+		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
+	}[t.Kind()]
+}
+
+// inside converts an error of json.Unmarshal of a part of a request. Its text continues
+// the part's path.
+func inside(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return fmt.Errorf(": %w", badJSON(err))
+	}
+	path := ""
+	if kind.Field != "" {
+		path = "." + kind.Field
+	}
+	return fmt.Errorf("%s: expected %s, found %s", path, kindName(kind.Type), kind.Value)
 }
 
 // measure returns the nesting depth of a JSON text and an upper bound of its number of

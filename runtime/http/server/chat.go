@@ -4,6 +4,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -16,7 +17,7 @@ import (
 type chatRequest struct {
 	sampling
 	Model         string            `json:"model"`                 // name of the served model; may be left out
-	Messages      []chat.Message    `json:"messages"`              // the conversation, oldest message first
+	Messages      chatMessages      `json:"messages"`              // the conversation, oldest message first
 	MaxTokens     *int              `json:"max_tokens"`            // maximum number of generated tokens; default: the rest of the context
 	MaxCompletion *int              `json:"max_completion_tokens"` // OpenAI's newer name of max_tokens
 	Stream        bool              `json:"stream"`                // send server-sent events, one per token
@@ -198,6 +199,26 @@ func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, 
 		return err
 	})
 	return choice, prompt, err
+}
+
+// chatMessages are the messages of a request.
+type chatMessages []chat.Message
+
+// UnmarshalJSON decodes messages and sets their paths.
+func (l *chatMessages) UnmarshalJSON(data []byte) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(data, &list); err != nil {
+		return invalid("messages", "messages%v", inside(err))
+	}
+	*l = make(chatMessages, len(list))
+	for i, data := range list {
+		path := fmt.Sprintf("messages[%d]", i)
+		if err := json.Unmarshal(data, &(*l)[i]); err != nil {
+			return invalid("messages", "%s%v", path, inside(err))
+		}
+		(*l)[i].Path = path
+	}
+	return nil
 }
 
 // textBytes returns the number of bytes of the messages' text.

@@ -5,7 +5,6 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -201,8 +200,8 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 		if err := json.Unmarshal(data, &t); err != nil || t.Function.Name == "" || t.Type != "" && t.Type != "function" {
 			return toolUse{}, invalid("tools", "tools[%d]: expected {\"type\": \"function\", \"function\": {\"name\": …, \"parameters\": …}}", i)
 		}
-		if err := checkToolName("tools", fmt.Sprintf("tools[%d]", i), t.Function.Name); err != nil {
-			return toolUse{}, err
+		if err := checkName("function.name", t.Function.Name); err != nil {
+			return toolUse{}, invalid("tools", "tools[%d]%v", i, err)
 		}
 		list[i] = Tool{t.Function.Name, t.Function.Parameters}
 	}

@@ -3,10 +3,13 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -17,7 +20,28 @@ import (
 type conversation struct {
 	messages []chat.Message
 	leading  []string          // texts of the leading system messages
+	first    string            // path of the first of them
 	names    map[string]string // functions by the ids of their calls
+	path     string            // of the item or block that is being added; messages keep that of their first one
+}
+
+// A conversationItem is an item that a request lists. The text of an error of read
+// continues the item's path.
+type conversationItem interface{ read(c *conversation) error }
+
+// add decodes an item of the request's key and adds it.
+func (c *conversation) add(key, path string, data json.RawMessage, item conversationItem) error {
+	c.path = path
+	err := json.Unmarshal(data, item)
+	if err != nil {
+		err = inside(err)
+	} else {
+		err = item.read(c)
+	}
+	if err != nil {
+		return invalid(key, "%s%v", path, err)
+	}
+	return nil
 }
 
 // list returns the messages.
@@ -25,7 +49,7 @@ func (c *conversation) list() []chat.Message {
 	if len(c.leading) == 0 {
 		return c.messages
 	}
-	return slices.Insert(c.messages, 0, chat.Message{Role: "system", Content: strings.Join(c.leading, "\n\n")})
+	return slices.Insert(c.messages, 0, chat.Message{Role: "system", Content: strings.Join(c.leading, "\n\n"), Path: c.first})
 }
 
 // system adds instructions.
@@ -33,6 +57,9 @@ func (c *conversation) system(text string) {
 	switch {
 	case text == "":
 	case len(c.messages) == 0:
+		if len(c.leading) == 0 {
+			c.first = c.path
+		}
 		c.leading = append(c.leading, text)
 	default:
 		c.say("system", text)
@@ -41,7 +68,13 @@ func (c *conversation) system(text string) {
 
 // say adds a message.
 func (c *conversation) say(role, text string) {
-	c.messages = append(c.messages, chat.Message{Role: role, Content: text})
+	c.push(chat.Message{Role: role, Content: text})
+}
+
+// push adds a message with the path of the item that it begins with.
+func (c *conversation) push(m chat.Message) {
+	m.Path = c.path
+	c.messages = append(c.messages, m)
 }
 
 // assistant returns the last message if it is the assistant's and may go on, else a new
@@ -49,7 +82,7 @@ func (c *conversation) say(role, text string) {
 func (c *conversation) assistant(mayGoOn func(m *chat.Message) bool) *chat.Message {
 	n := len(c.messages)
 	if n == 0 || c.messages[n-1].Role != "assistant" || !mayGoOn(&c.messages[n-1]) {
-		c.messages = append(c.messages, chat.Message{Role: "assistant"})
+		c.push(chat.Message{Role: "assistant"})
 	}
 	return &c.messages[len(c.messages)-1]
 }
@@ -75,19 +108,29 @@ func (c *conversation) answer(text string) {
 	m.Content = text
 }
 
-// call adds a tool call of the assistant. Arguments is a JSON object.
-func (c *conversation) call(id, name string, arguments json.RawMessage) {
+// call adds a tool call of the assistant; key is the key of its id. Arguments is a JSON
+// object, or a string if they are not valid.
+func (c *conversation) call(key, id, name string, arguments json.RawMessage) error {
+	if err := cmp.Or(checkShort(key, id), checkName("name", name)); err != nil {
+		return err
+	}
 	m := c.assistant(func(*chat.Message) bool { return true })
+	if len(m.ToolCalls) == maxTools {
+		return fmt.Errorf(": expected at most %d calls that follow one another", maxTools)
+	}
 	if c.names == nil {
 		c.names = map[string]string{}
 	}
 	c.names[id] = name
 	m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Type: "function", Function: chat.Function{Name: name, Arguments: arguments}})
+	return nil
 }
 
-// result adds the result of a tool call. Some templates read the function's name.
-func (c *conversation) result(id, text string) {
-	c.messages = append(c.messages, chat.Message{Role: "tool", Content: text, ToolCallID: id, Name: c.names[id]})
+// result adds the result of a tool call; key is the key of its id. Some templates read
+// the function's name.
+func (c *conversation) result(key, id, text string) error {
+	c.push(chat.Message{Role: "tool", Content: text, ToolCallID: id, Name: c.names[id]})
+	return checkShort(key, id)
 }
 
 // isObject reports whether JSON is an object.
@@ -121,19 +164,22 @@ func chatTool(name, description string, parameters json.RawMessage) json.RawMess
 	return data
 }
 
-// renamed returns an error of the chat request in the words of the API that the request
-// was translated from: names maps the keys of the former to those of the latter.
+// renamed returns an error of the chat request with the keys of the API that the request
+// was translated from: names maps the keys of the former to those of the latter. A
+// message has its key at its start. What follows may be text of the client or of the
+// chat template.
 func renamed(err error, names map[string]string) error {
 	var e *apiError
 	if !errors.As(err, &e) || e.Param == nil {
 		return err
 	}
-	name, ok := names[*e.Param]
-	if !ok {
-		return err
-	}
 	other := *e
-	other.Message = strings.ReplaceAll(e.Message, *e.Param, name)
-	other.Param = &name
+	if name, ok := names[*e.Param]; ok {
+		other.Param = &name
+	}
+	key := e.Message[:strings.IndexFunc(e.Message+" ", func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })]
+	if name, ok := names[key]; ok {
+		other.Message = name + e.Message[len(key):]
+	}
 	return &other
 }

@@ -93,7 +93,7 @@ func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (li
 		case f.Anonymous:
 			defer func() { list = append(list, fields(f.Type, prefix, inner)...) }()
 			continue
-		case !f.IsExported() || f.Type == reflect.TypeFor[[]chat.Field]():
+		case !f.IsExported() || name == "-" || f.Type == reflect.TypeFor[[]chat.Field]():
 			continue
 		case name == "":
 			name = strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(f.Name, "${1}_$2"))

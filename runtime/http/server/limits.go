@@ -3,7 +3,9 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,7 +123,7 @@ func (p *sampling) checkLists() error {
 // checkMinTokens compares min_tokens with the requested limit.
 func (p *sampling) checkMinTokens(limit *int) error {
 	if limit != nil && *limit >= 0 && p.MinTokens > *limit {
-		return invalid("min_tokens", "min_tokens: %d is more than max_tokens, %d", p.MinTokens, *limit)
+		return invalid("min_tokens", "min_tokens: %d is more than the maximum number of tokens, %d", p.MinTokens, *limit)
 	}
 	return nil
 }
@@ -162,35 +164,34 @@ func checkMessages(list []chat.Message) error {
 	case len(list) == 0:
 		return invalid("messages", "messages: expected at least one message")
 	case len(list) > maxMessages:
-		return invalid("messages", "messages: expected at most %d messages", maxMessages)
+		return invalid("messages", "messages: expected at most %d messages; %s is one more", maxMessages, list[maxMessages].Path)
 	}
 	for i := range list {
-		if err := checkMessage(&list[i], i); err != nil {
-			return err
+		if err := checkMessage(&list[i]); err != nil {
+			return invalid("messages", "%s%v", list[i].Path, err)
 		}
 	}
 	return nil
 }
 
-// checkMessage validates a message and joins its text parts.
-func checkMessage(m *chat.Message, i int) error {
-	at := fmt.Sprintf("messages[%d]", i)
+// checkMessage validates a message and joins its text parts. The text of an error
+// continues the message's path, as those of the functions below do.
+func checkMessage(m *chat.Message) error {
 	switch {
 	case m.Role == "":
-		return invalid("messages", "%s has no role", at)
+		return errors.New(" has no role")
 	case len(m.Role) > maxRole:
-		return invalid("messages", "%s.role: expected at most %d bytes", at, maxRole)
-	case len(m.Name) > maxName || len(m.ToolCallID) > maxName:
-		return invalid("messages", "%s: name and tool_call_id: expected at most %d bytes", at, maxName)
+		return fmt.Errorf(".role: expected at most %d bytes", maxRole)
 	case len(m.ToolCalls) > maxTools:
-		return invalid("messages", "%s.tool_calls: expected at most %d calls", at, maxTools)
+		return fmt.Errorf(".tool_calls: expected at most %d calls", maxTools)
+	}
+	if err := cmp.Or(checkShort("name", m.Name), checkShort("tool_call_id", m.ToolCallID)); err != nil {
+		return err
 	}
 	for k := range m.ToolCalls {
-		if err := checkToolName("messages", fmt.Sprintf("%s.tool_calls[%d]", at, k), m.ToolCalls[k].Function.Name); err != nil {
-			return err
-		}
-		if len(m.ToolCalls[k].ID) > maxName {
-			return invalid("messages", "%s.tool_calls[%d].id: expected at most %d bytes", at, k, maxName)
+		c := &m.ToolCalls[k]
+		if err := cmp.Or(checkName("function.name", c.Function.Name), checkShort("id", c.ID)); err != nil {
+			return fmt.Errorf(".tool_calls[%d]%w", k, err)
 		}
 	}
 	parts, ok := m.Content.([]chat.Part)
@@ -203,17 +204,25 @@ func checkMessage(m *chat.Message, i int) error {
 			Text *string `json:"text"`
 		}
 		if err := json.Unmarshal(data, &part); err != nil || part.Type != "text" || part.Text == nil {
-			return invalid("messages", "%s.content[%d]: type %.40q; only parts of type \"text\" are supported", at, k, part.Type)
+			return fmt.Errorf(".content[%d]: type %.40q; only parts of type \"text\" are supported", k, part.Type)
 		}
 	}
 	m.Content = m.Text()
 	return nil
 }
 
-// checkToolName returns an error for an invalid function name.
-func checkToolName(param, at, name string) error {
+// checkShort returns an error for a name or an id that is too long.
+func checkShort(key, text string) error {
+	if len(text) > maxName {
+		return fmt.Errorf(".%s: expected at most %d bytes", key, maxName)
+	}
+	return nil
+}
+
+// checkName returns an error for an invalid name of a function or tool.
+func checkName(key, name string) error {
 	if name == "" || len(name) > maxToolName {
-		return invalid(param, "%s: the function's name: expected between 1 and %d bytes", at, maxToolName)
+		return fmt.Errorf(".%s: expected between 1 and %d bytes", key, maxToolName)
 	}
 	return nil
 }

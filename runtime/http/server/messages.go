@@ -226,13 +226,13 @@ func (q *messagesRequest) tools(c *chatRequest) error {
 	for i, data := range q.Tools {
 		var t messageTool
 		if err := json.Unmarshal(data, &t); err != nil {
-			return invalid("tools", "tools[%d]: %v", i, badJSON(err))
+			return invalid("tools", "tools[%d]%v", i, inside(err))
 		}
 		if t.Type != "" && t.Type != "custom" {
 			return invalid("tools", "tools[%d]: tools of type %.40q are Anthropic's own and are not supported; send tools with a name and an input_schema", i, t.Type)
 		}
-		if t.Name == "" {
-			return invalid("tools", "tools[%d] has no name", i)
+		if err := checkName("name", t.Name); err != nil {
+			return invalid("tools", "tools[%d]%v", i, err)
 		}
 		c.Tools = append(c.Tools, chatTool(t.Name, t.Description, t.Schema))
 	}

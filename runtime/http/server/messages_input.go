@@ -36,19 +36,15 @@ func (q *messagesRequest) conversation() ([]chat.Message, error) {
 	if len(q.Messages) > maxMessages {
 		return nil, invalid("messages", "messages: expected at most %d messages", maxMessages)
 	}
-	var c conversation
+	c := conversation{path: "system"}
 	text, err := blocksText(q.System)
 	if err != nil {
 		return nil, invalid("system", "system%v", err)
 	}
 	c.system(text)
 	for i, data := range q.Messages {
-		var m messageInput
-		if err := json.Unmarshal(data, &m); err != nil {
-			return nil, invalid("messages", "messages[%d]: %v", i, badJSON(err))
-		}
-		if err := m.read(&c); err != nil {
-			return nil, invalid("messages", "messages[%d]%v", i, err)
+		if err := c.add("messages", fmt.Sprintf("messages[%d]", i), data, &messageInput{}); err != nil {
+			return nil, err
 		}
 	}
 	return c.list(), nil
@@ -62,6 +58,12 @@ func (m *messageInput) read(c *conversation) error {
 	list, err := readBlocks(m.Content)
 	if err != nil {
 		return fmt.Errorf(".content%w", err)
+	}
+	message, isList := c.path, len(m.Content) > 0 && m.Content[0] == '['
+	begin := func(i int) {
+		if isList {
+			c.path = fmt.Sprintf("%s.content[%d]", message, i)
+		}
 	}
 	var texts []string
 	say := func() {
@@ -79,10 +81,14 @@ func (m *messageInput) read(c *conversation) error {
 	for i := range list {
 		b := &list[i]
 		if b.Type == "text" {
+			if len(texts) == 0 {
+				begin(i)
+			}
 			texts = append(texts, b.Text)
 			continue
 		}
 		say()
+		begin(i)
 		if err := b.read(c, m.Role); err != nil {
 			return fmt.Errorf(".content[%d]%w", i, err)
 		}
@@ -102,7 +108,7 @@ func (b *messageBlock) read(c *conversation, role string) error {
 		if !ok {
 			return fmt.Errorf(".input: expected an object")
 		}
-		c.call(b.ID, b.Name, input)
+		return c.call("id", b.ID, b.Name, input)
 	case b.Type == "tool_result" && role == "user":
 		text, err := blocksText(b.Content)
 		if err != nil {
@@ -111,7 +117,7 @@ func (b *messageBlock) read(c *conversation, role string) error {
 		if b.IsError {
 			text = "Error: " + text
 		}
-		c.result(b.UseID, text)
+		return c.result("tool_use_id", b.UseID, text)
 	default:
 		return fmt.Errorf(": a block of type %.40q is not supported in a message of the role %s", b.Type, role)
 	}
@@ -137,7 +143,7 @@ func readBlocks(data json.RawMessage) ([]messageBlock, error) {
 	list := make([]messageBlock, len(parts))
 	for i, data := range parts {
 		if err := json.Unmarshal(data, &list[i]); err != nil {
-			return nil, fmt.Errorf("[%d]: %w", i, badJSON(err))
+			return nil, fmt.Errorf("[%d]%w", i, inside(err))
 		}
 	}
 	return list, nil

@@ -66,7 +66,7 @@ func (o *ollamaOptions) sampling() sampling {
 // ollamaChatRequest is the body of /api/chat.
 type ollamaChatRequest struct {
 	ollamaCommon
-	Messages []ollamaMessage   `json:"messages"` // the conversation, oldest message first
+	Messages []json.RawMessage `json:"messages"` // the conversation, oldest message first
 	Tools    []json.RawMessage `json:"tools"`    // functions that the model may call
 }
 
@@ -100,15 +100,16 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	c := &chatRequest{Tools: req.Tools}
+	if len(req.Messages) > maxMessages {
+		return invalid("messages", "messages: expected at most %d messages", maxMessages)
+	}
 	var list conversation
-	for i := range req.Messages {
-		if err := req.Messages[i].read(&list); err != nil {
-			return invalid("messages", "messages[%d]%v", i, err)
+	for i, data := range req.Messages {
+		if err := list.add("messages", fmt.Sprintf("messages[%d]", i), data, &ollamaMessage{}); err != nil {
+			return err
 		}
 	}
-	c.Messages = list.list()
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, c, func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list(), Tools: req.Tools}, func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
 		a.Message = &ollamaAnswerMessage{Role: "assistant", Content: text, Thinking: reasoning, Calls: calls}
 	})
 }
@@ -130,8 +131,8 @@ func (m *ollamaMessage) read(c *conversation) error {
 		}
 		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: m.Calls[i].ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: arguments}})
 	}
-	c.messages = append(c.messages, next)
-	return nil
+	c.push(next)
+	return checkShort("tool_name", m.ToolName)
 }
 
 // fill sets the parts of a chat request that both kinds of requests have.

@@ -37,8 +37,9 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 	if req.Raw || req.Suffix != "" || s.cfg.Template == nil {
 		return s.ollamaComplete(w, r, &req)
 	}
-	var list conversation
+	list := conversation{path: "system"}
 	list.system(req.System)
+	list.path = "prompt"
 	list.say("user", req.Prompt)
 	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list()}, func(a *ollamaAnswer, text, reasoning string, _ []ollamaCall) {
 		a.Response, a.Thinking = &text, reasoning

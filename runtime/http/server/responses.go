@@ -143,7 +143,7 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 	if err := s.responseInput(r, run); err != nil {
 		return nil, err
 	}
-	messages, err := readItems(run.items, or(req.Instructions, ""))
+	messages, err := run.conversation()
 	if err != nil {
 		return nil, err
 	}

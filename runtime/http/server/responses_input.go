@@ -91,20 +91,21 @@ func (s *Server) responseInput(r *http.Request, run *responseRun) error {
 	return s.take(r, "input", int64(bytesOfByte*size))
 }
 
-// readItems translates items to messages.
-func readItems(items []json.RawMessage, instructions string) ([]chat.Message, error) {
-	var c conversation
-	c.system(instructions)
-	for i, data := range items {
-		var item inputItem
-		if err := json.Unmarshal(data, &item); err != nil {
-			return nil, invalid("input", "input[%d]: %v", i, badJSON(err))
+// conversation translates the items to messages.
+func (c *responseRun) conversation() ([]chat.Message, error) {
+	list := conversation{path: "instructions"}
+	list.system(or(c.req.Instructions, ""))
+	earlier := len(c.items) - len(c.input)
+	for i, data := range c.items {
+		path := fmt.Sprintf("input[%d]", i-earlier)
+		if i < earlier {
+			path = fmt.Sprintf("previous_response_id: item %d of that conversation", i)
 		}
-		if err := item.read(&c); err != nil {
-			return nil, invalid("input", "input[%d]%v", i, err)
+		if err := list.add("input", path, data, &inputItem{}); err != nil {
+			return nil, err
 		}
 	}
-	return c.list(), nil
+	return list.list(), nil
 }
 
 // read adds an item to a conversation.
@@ -121,23 +122,21 @@ func (t *inputItem) read(c *conversation) error {
 		if err != nil {
 			return err
 		}
-		c.call(t.CallID, functionName(t.Namespace, t.Name), arguments)
+		return c.call("call_id", t.CallID, functionName(t.Namespace, t.Name), arguments)
 	case "custom_tool_call":
 		arguments, err := marshal(customInput{t.Input})
 		if err != nil {
 			return err
 		}
-		c.call(t.CallID, functionName(t.Namespace, t.Name), bytes.TrimSpace(arguments))
+		return c.call("call_id", t.CallID, functionName(t.Namespace, t.Name), bytes.TrimSpace(arguments))
 	case "function_call_output", "custom_tool_call_output":
 		text, err := partsText(t.Output)
 		if err != nil {
 			return fmt.Errorf(".output%w", err)
 		}
-		c.result(t.CallID, text)
-	default:
-		return fmt.Errorf(": items of type %.40q are not supported", t.Type)
+		return c.result("call_id", t.CallID, text)
 	}
-	return nil
+	return fmt.Errorf(": items of type %.40q are not supported", t.Type)
 }
 
 // callArguments returns the arguments of a call: an object, or a JSON string with what
@@ -174,8 +173,12 @@ func (t *inputItem) message(c *conversation) error {
 
 // reasoning returns the text of reasoning.
 func (t *inputItem) reasoning() (string, error) {
-	if text, err := partsText(t.Content); err != nil || text != "" {
-		return text, err
+	text, err := partsText(t.Content)
+	if err != nil {
+		return "", fmt.Errorf(".content%w", err)
+	}
+	if text != "" {
+		return text, nil
 	}
 	if t.Encrypted != "" {
 		text, err := base64.StdEncoding.DecodeString(t.Encrypted)
@@ -196,11 +199,19 @@ func partsText(data json.RawMessage) (string, error) {
 	if json.Unmarshal(data, &text) == nil {
 		return text, nil
 	}
-	var parts []textPart
-	if json.Unmarshal(data, &parts) != nil {
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) != nil {
 		return "", fmt.Errorf(": expected a text or a list of parts")
 	}
-	for i, p := range parts {
+	if len(list) > maxMessages {
+		return "", fmt.Errorf(": expected at most %d parts", maxMessages)
+	}
+	parts := make([]textPart, len(list))
+	for i, data := range list {
+		p := &parts[i]
+		if err := json.Unmarshal(data, p); err != nil {
+			return "", fmt.Errorf("[%d]%w", i, inside(err))
+		}
 		switch p.Type {
 		case "text", "input_text", "output_text", "reasoning_text", "summary_text", "refusal":
 		default:

@@ -70,7 +70,7 @@ func (s *responseTools) read(at string, space *responseTool, tools []json.RawMes
 		at := fmt.Sprintf("%s[%d]", at, i)
 		var t responseTool
 		if err := json.Unmarshal(data, &t); err != nil {
-			return invalid("tools", "%s: %v", at, badJSON(err))
+			return invalid("tools", "%s%v", at, inside(err))
 		}
 		if len(s.list) == maxTools {
 			return invalid("tools", "tools: expected at most %d", maxTools)
@@ -90,9 +90,6 @@ func (s *responseTools) read(at string, space *responseTool, tools []json.RawMes
 		default:
 			return invalid("tools", "%s: tools of type %.40q run on OpenAI's servers and are not supported; send tools of type function, custom or namespace, with a name", at, t.Type)
 		}
-		if t.Name == "" {
-			return invalid("tools", "%s has no name", at)
-		}
 		if err := s.add(at, space, &t); err != nil {
 			return err
 		}
@@ -104,6 +101,9 @@ func (s *responseTools) read(at string, space *responseTool, tools []json.RawMes
 // own.
 func (s *responseTools) add(at string, space, t *responseTool) error {
 	name := functionName(space.Name, t.Name)
+	if err := checkName("name", name); err != nil {
+		return invalid("tools", "%s%v", at, err)
+	}
 	if _, ok := s.named[name]; ok {
 		return invalid("tools", "%s: there are two tools %.40q", at, name)
 	}

@@ -93,7 +93,7 @@ func turns(messages []Message, opts RenderOptions) ([]braceTurn, error) {
 				list = append(list, braceTurn{})
 			}
 		default:
-			return nil, fmt.Errorf("message %d: role %q is not supported by templates in the brace language; use system, user or assistant", i, m.Role)
+			return nil, m.failed(fmt.Errorf("role %.40q is not supported by templates in the brace language; use system, user or assistant", m.Role))
 		}
 	}
 	if last := list[len(list)-1]; len(list) > 1 && last == (braceTurn{}) {

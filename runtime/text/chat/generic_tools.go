@@ -45,7 +45,7 @@ func (t *Template) DescribeTools(messages []Message, opts RenderOptions) ([]Mess
 	for i := range messages {
 		var err error
 		if list[i], err = t.asText(messages[i]); err != nil {
-			return nil, opts, fmt.Errorf("message %d: %w", i, err)
+			return nil, opts, messages[i].failed(err)
 		}
 	}
 	if len(opts.Tools) == 0 {
@@ -58,15 +58,15 @@ func (t *Template) DescribeTools(messages []Message, opts RenderOptions) ([]Mess
 	opts.Tools = nil
 	switch {
 	case t.system && list[0].Role == "system":
-		list[0] = Message{Role: "system", Content: list[0].Text() + "\n\n" + text}
+		list[0] = Message{Role: "system", Content: list[0].Text() + "\n\n" + text, Path: list[0].Path}
 	case t.system:
-		list = slices.Insert(list, 0, Message{Role: "system", Content: text})
+		list = slices.Insert(list, 0, Message{Role: "system", Content: text, Path: "tools"})
 	default:
 		at := slices.IndexFunc(list, func(m Message) bool { return m.Role == "user" })
 		if at < 0 {
 			return nil, opts, errors.New("the chat template supports neither tools nor system messages, and there is no user message to add the tool description to")
 		}
-		list[at] = Message{Role: "user", Content: text + "\n\n" + list[at].Text()}
+		list[at] = Message{Role: "user", Content: text + "\n\n" + list[at].Text(), Path: list[at].Path}
 	}
 	return list, opts, nil
 }
@@ -78,7 +78,7 @@ func usesTools(m Message) bool { return len(m.ToolCalls) > 0 || m.Role == "tool"
 func (t *Template) asText(m Message) (Message, error) {
 	switch {
 	case m.Role == "tool":
-		return Message{Role: "user", Content: "<tool_response>\n" + m.Text() + "\n</tool_response>"}, nil
+		return Message{Role: "user", Content: "<tool_response>\n" + m.Text() + "\n</tool_response>", Path: m.Path}, nil
 	case len(m.ToolCalls) == 0:
 		return m, nil
 	}
@@ -102,7 +102,7 @@ func (t *Template) asText(m Message) (Message, error) {
 		}
 		parts = append(parts, t.call(string(name), string(arguments)))
 	}
-	return Message{Role: m.Role, Content: strings.Join(parts, "\n")}, nil
+	return Message{Role: m.Role, Content: strings.Join(parts, "\n"), Path: m.Path}, nil
 }
 
 // describe returns the description of the tools.

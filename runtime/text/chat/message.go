@@ -3,8 +3,8 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Message is one message of a conversation, with the keys of the OpenAI API. A
@@ -17,8 +17,17 @@ type Message struct {
 	ToolCalls  []ToolCall // tool calls of the assistant
 	ToolCallID string     // id of the call that a tool message answers
 	Extra      []Field    // other keys, in order
+	Path       string     `json:"-"` // where the request has the message, such as "messages[2]"; errors begin with it
 
 	keys []string // order of the keys in JSON; nil: not decoded from JSON
+}
+
+// failed returns an error of the message with its path.
+func (m *Message) failed(err error) error {
+	if m.Path == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", m.Path, err)
 }
 
 // A Part is one element of a list content: its JSON object, such as {"type": "text",
@@ -52,11 +61,12 @@ type Function struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// UnmarshalJSON decodes a message and keeps the order of its keys.
+// UnmarshalJSON decodes a message and keeps the order of its keys. As in encoding/json,
+// an error for a value of the wrong type has the path to it.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	fields, err := objectFields(data)
 	if err != nil {
-		return fmt.Errorf("message: %w", err)
+		return err
 	}
 	*m = Message{keys: make([]string, 0, len(fields))}
 	for _, f := range fields {
@@ -75,8 +85,11 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		default:
 			m.Extra = append(m.Extra, f)
 		}
+		if kind, ok := err.(*json.UnmarshalTypeError); ok {
+			kind.Field = strings.TrimSuffix(f.Key+"."+kind.Field, ".")
+		}
 		if err != nil {
-			return fmt.Errorf("message: %q: %w", f.Key, err)
+			return err
 		}
 	}
 	return nil
@@ -87,16 +100,14 @@ func readContent(data json.RawMessage) (any, error) {
 	switch data = bytes.TrimSpace(data); {
 	case string(data) == "null":
 		return nil, nil
-	case len(data) > 0 && data[0] == '"':
-		var s string
-		err := json.Unmarshal(data, &s)
-		return s, err
 	case len(data) > 0 && data[0] == '[':
 		var parts []Part
 		err := json.Unmarshal(data, &parts)
 		return parts, err
 	}
-	return nil, errors.New("expected a string, a list of parts or null")
+	var s string
+	err := json.Unmarshal(data, &s)
+	return s, err
 }
 
 // Text returns the text of a message: its content, or the texts of its parts joined by
@@ -140,7 +151,7 @@ func objectFields(data []byte) ([]Field, error) {
 		return nil, err
 	}
 	if first != json.Delim('{') {
-		return nil, fmt.Errorf("expected an object, found %.20s", data)
+		return nil, json.Unmarshal(data, new(struct{}))
 	}
 	var fields []Field
 	at := map[string]int{}

@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -93,7 +94,7 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 	for i := range messages {
 		v, err := messages[i].value(as.argumentText)
 		if err != nil {
-			return jinja.Str{}, fmt.Errorf("message %d: %w", i, err)
+			return jinja.Str{}, messages[i].failed(err)
 		}
 		list[i] = v
 	}
@@ -122,9 +123,24 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 	}
 	out, err := t.tmpl.Render(vars, jinja.Options{Now: opts.Now, Limits: limits})
 	if err != nil {
-		return jinja.Str{}, fmt.Errorf("chat template: %w", err)
+		return jinja.Str{}, inLoop(fmt.Errorf("chat template: %w", err), messages, list)
 	}
 	return out, nil
+}
+
+// inLoop returns an error of a template with the path of the message that a loop of the
+// template had reached. Values are those of the messages.
+func inLoop(err error, messages []Message, values []jinja.Value) error {
+	var e *jinja.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	for _, item := range e.Items {
+		if i := slices.Index(values, item); i >= 0 {
+			return messages[i].failed(err)
+		}
+	}
+	return err
 }
 
 // continueTag marks the end of the message that the model continues.
@@ -146,7 +162,7 @@ func tagFinal(messages []Message) ([]Message, string, error) {
 		last.Content = []Part{TextPart(text + continueTag)}
 		return out, text, nil
 	}
-	return nil, "", errors.New("the last message has no text to continue")
+	return nil, "", last.failed(errors.New("the last message has no text to continue"))
 }
 
 // cutFinal truncates a prompt after the last message.

@@ -10,12 +10,16 @@ func (t *Template) KnownRoles(messages []Message) []Message {
 	renames, moves := !strings.Contains(t.source, "developer"), !t.system
 	known := make([]Message, 0, len(messages))
 	var pending []string // text of system messages
+	path := ""           // of the first of them
 	for _, m := range messages {
 		if renames && m.Role == "developer" {
 			m.Role = "system"
 		}
 		switch {
 		case moves && m.Role == "system":
+			if len(pending) == 0 {
+				path = m.Path
+			}
 			pending = append(pending, m.Text())
 			continue
 		case len(pending) > 0 && m.Role == "user":
@@ -25,7 +29,7 @@ func (t *Template) KnownRoles(messages []Message) []Message {
 		known = append(known, m)
 	}
 	if len(pending) > 0 { // no user message follows
-		known = append(known, Message{Role: "user", Content: strings.Join(pending, "\n\n")})
+		known = append(known, Message{Role: "user", Content: strings.Join(pending, "\n\n"), Path: path})
 	}
 	return known
 }

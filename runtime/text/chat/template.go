@@ -121,7 +121,10 @@ func (t *Template) text(messages []Message, opts RenderOptions) (out jinja.Str, 
 	if out, err = t.jinja.Render(tagged, opts); err != nil {
 		return out, err
 	}
-	return cutFinal(out, final)
+	if out, err = cutFinal(out, final); err != nil {
+		err = tagged[len(tagged)-1].failed(err)
+	}
+	return out, err
 }
 
 // Encode returns the prompt's text and tokens. Special tokens in the template's text

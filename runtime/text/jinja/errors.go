@@ -7,6 +7,8 @@ type Error struct {
 	Line    int // line of the template, from 1; 0: unknown
 	Message string
 	Raised  bool // raised by raise_exception in the template
+
+	Items []Value // items of the loops that contain the error, outermost first
 }
 
 func (e *Error) Error() string {

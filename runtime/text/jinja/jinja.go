@@ -43,6 +43,11 @@ type Options struct {
 func (t *Template) Render(vars *Dict, opt Options) (out Str, err error) {
 	s := newState(opt)
 	s.filters = t.filters
+	defer func() {
+		if e, ok := err.(*Error); ok {
+			e.Items = s.items
+		}
+	}()
 	defer catch(&err, &s.line)
 	root := &scope{vars: make(map[string]Value, len(vars.keys)+4), parent: &scope{vars: globals}}
 	for i, k := range vars.keys {

@@ -3,6 +3,7 @@ package jinja
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -99,4 +100,29 @@ var ownErrors = map[string]string{
 	`{% include 'x' %}`:       `Encountered unknown tag 'include'.`,
 	`{% extends 'x' %}`:       `Encountered unknown tag 'extends'.`,
 	`{% import 'x' as y %}`:   `Encountered unknown tag 'import'.`,
+}
+
+// TestErrorItems checks the items of the loops that contain an error.
+func TestErrorItems(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"{% for a in [1, 2] %}{% for b in [3, 4] if b < 4 %}{% if a == 2 %}{{ raise_exception('x') }}{% endif %}{% endfor %}{% endfor %}":              "[2 3]",
+		"{% macro m(v) %}{{ raise_exception('x') }}{% endmacro %}{% for a in [5] %}{% for b in [6, 7] %}{% break %}{% endfor %}{{ m(a) }}{% endfor %}": "[5]",
+		"{% for a in [1] %}{% endfor %}{{ raise_exception('x') }}":                                                                                     "[]",
+		"{% for a in [8, 9] if a < 9 or raise_exception('x') %}{% endfor %}":                                                                           "[9]",
+	} {
+		tmpl, err := Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tmpl.Render(NewDict(), Options{})
+		e, ok := err.(*Error)
+		if !ok {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if got := fmt.Sprint(e.Items); got != want {
+			t.Errorf("%s: %s, expected %s", source, got, want)
+		}
+	}
 }

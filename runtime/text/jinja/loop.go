@@ -38,8 +38,7 @@ func (n *forStmt) run(s *state, in Value, outer *scope, depth int) {
 		s.charge(1)
 		l.at = i
 		sig := goOn
-		s.in(outer, func() {
-			assign(s, n.target, item)
+		n.with(s, item, outer, func() {
 			s.scope.set("loop", l)
 			sig = execAll(s, n.body)
 		})
@@ -49,11 +48,20 @@ func (n *forStmt) run(s *state, in Value, outer *scope, depth int) {
 	}
 }
 
+// with runs f with an item of the list as the loop's variable.
+func (n *forStmt) with(s *state, item Value, outer *scope, f func()) {
+	s.items = append(s.items, item)
+	s.in(outer, func() {
+		assign(s, n.target, item)
+		f()
+	})
+	s.items = s.items[:len(s.items)-1]
+}
+
 // filtered returns the items that satisfy the loop's condition.
 func (n *forStmt) filtered(s *state, list []Value, outer *scope) (out []Value) {
 	for _, item := range list {
-		s.in(outer, func() {
-			assign(s, n.target, item)
+		n.with(s, item, outer, func() {
 			if test(n.filter.eval(s)) {
 				out = append(out, item)
 			}

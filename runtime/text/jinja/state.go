@@ -14,6 +14,7 @@ type state struct {
 	tests   map[string]testFunc
 	out     *builder
 	scope   *scope
+	items   []Value // of the running loops, outermost first
 }
 
 func newState(opt Options) *state {
