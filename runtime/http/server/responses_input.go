@@ -33,7 +33,7 @@ func (l *responseItems) UnmarshalJSON(data []byte) error {
 
 // An inputItem is an item of the input of a response.
 type inputItem struct {
-	Type      string          `json:"type"`              // "message" (default), "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning" or "item_reference"
+	Type      string          `json:"type"`              // "message" (default), "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning" or "item_reference" (default with an id alone)
 	ID        string          `json:"id"`                // of an item_reference: the id of an output item of a stored response
 	Role      string          `json:"role"`              // "user", "assistant", "system" or "developer"
 	Content   json.RawMessage `json:"content"`           // a text, or parts of type input_text, output_text, refusal or reasoning_text
@@ -72,8 +72,8 @@ func (s *Server) responseInput(r *http.Request, run *responseRun) error {
 		run.items = earlier.items
 	}
 	for i, data := range req.Input {
-		var head struct{ Type, ID string }
-		if json.Unmarshal(data, &head) == nil && head.Type == "item_reference" {
+		var head struct{ Type, ID, Role string }
+		if json.Unmarshal(data, &head) == nil && (head.Type == "item_reference" || head.Type == "" && head.Role == "" && head.ID != "") {
 			if data = s.stored.item(client, head.ID); data == nil {
 				return invalid("input", "input[%d]: there is no stored item %.80q; send the item itself", i, head.ID)
 			}

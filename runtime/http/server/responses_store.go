@@ -173,6 +173,9 @@ func (s *Server) storedAnswer(w http.ResponseWriter, r *http.Request) error {
 	if e == nil {
 		return noResponse(r.PathValue("id"))
 	}
+	if text := r.URL.Query().Get("stream"); text != "" && text != "false" {
+		return invalid("stream", "stream: a stored response is returned whole; leave it out")
+	}
 	if err := s.take(r, "response_id", bytesOfByte*e.bytes); err != nil {
 		return err
 	}
