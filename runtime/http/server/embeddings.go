@@ -36,6 +36,9 @@ type embeddingRequest struct {
 	Dimensions *int    `json:"dimensions"`      // length of the vectors; default: the model's
 }
 
+// inputKeys maps the key of prompts to that of texts.
+var inputKeys = map[string]string{"prompt": "input"}
+
 type embeddingObject struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`
@@ -49,7 +52,7 @@ const bytesOfNumber = 24
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var req embeddingRequest
 	if err := s.readJSON(r, &req); err != nil {
-		return err
+		return renamed(err, inputKeys)
 	}
 	vectors, total, err := s.vectors(r, &req)
 	if err != nil {

@@ -40,7 +40,7 @@ type ollamaOptions struct {
 	Presence    float64  `json:"presence_penalty"`  // subtracted from the logits of tokens that were generated
 	Seed        *int64   `json:"seed"`              // seed of the random numbers; default: a random one per request
 	Stop        stops    `json:"stop"`              // generation ends before one of these texts
-	Predict     *int     `json:"num_predict"`       // maximum number of generated tokens; negative: the rest of the context
+	Predict     *int     `json:"num_predict"`       // maximum number of generated tokens; 0 or negative: the rest of the context
 	Context     *int     `json:"num_ctx"`           // refused if it is more than the service's context
 	Newlines    *bool    `json:"penalize_newline"`  // refused unless true: penalties count all tokens
 	Keep        any      `json:"num_keep"`          // accepted without effect: the context never shifts
@@ -66,7 +66,7 @@ func (o *ollamaOptions) sampling() sampling {
 // ollamaChatRequest is the body of /api/chat.
 type ollamaChatRequest struct {
 	ollamaCommon
-	Messages []json.RawMessage `json:"messages"` // the conversation, oldest message first
+	Messages []json.RawMessage `json:"messages"` // the conversation, oldest message first; none: load the model, without effect
 	Tools    []json.RawMessage `json:"tools"`    // functions that the model may call
 }
 
@@ -109,9 +109,26 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list(), Tools: req.Tools}, func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
+	set := func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
 		a.Message = &ollamaAnswerMessage{Role: "assistant", Content: text, Thinking: reasoning, Calls: calls}
-	})
+	}
+	if len(req.Messages) == 0 {
+		return s.ollamaLoad(w, r, &req.ollamaCommon, set)
+	}
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list(), Tools: req.Tools}, set)
+}
+
+// ollamaLoad answers a request to load the model, which is always loaded: one without
+// messages or prompt.
+func (s *Server) ollamaLoad(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) error {
+	if err := s.checkModel(q.Model); err != nil {
+		return err
+	}
+	loaded := s.ollamaWriter(w, r, q, set).answer()
+	loaded.Done, loaded.Reason = true, "load"
+	set(loaded, "", "", nil)
+	writeJSON(w, http.StatusOK, loaded)
+	return nil
 }
 
 // read adds a message to a conversation.
@@ -169,7 +186,7 @@ func (q *ollamaCommon) check(s *Server) error {
 
 // limit returns the maximum number of generated tokens, or nil.
 func (q *ollamaCommon) limit() *int {
-	if n := q.Options.Predict; n != nil && *n >= 0 {
+	if n := q.Options.Predict; n != nil && *n > 0 {
 		return n
 	}
 	return nil

@@ -22,7 +22,7 @@ func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) error {
 	begun := time.Now()
 	var req ollamaEmbedRequest
 	if err := s.readJSON(r, &req); err != nil {
-		return err
+		return renamed(err, inputKeys)
 	}
 	vectors, total, err := s.vectors(r, &embeddingRequest{Model: req.Model, Input: req.Input, Dimensions: req.Dimensions})
 	if err != nil {

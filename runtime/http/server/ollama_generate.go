@@ -10,7 +10,7 @@ import (
 // ollamaGenerateRequest is the body of /api/generate.
 type ollamaGenerateRequest struct {
 	ollamaCommon
-	Prompt   string          `json:"prompt"`   // text of the user's message, or with raw the prompt
+	Prompt   string          `json:"prompt"`   // text of the user's message, or with raw the prompt; neither it nor suffix: load the model, without effect
 	System   string          `json:"system"`   // text of a system message
 	Raw      bool            `json:"raw"`      // true: continue the prompt without the chat template
 	Suffix   string          `json:"suffix"`   // text after the answer, for models with tokens for infilling
@@ -34,20 +34,24 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 	case !isNeutral(req.Context, "[]"):
 		return invalid("context", "context is not supported by this service; use /api/chat with the earlier messages")
 	}
+	set := func(a *ollamaAnswer, text, reasoning string, _ []ollamaCall) {
+		a.Response, a.Thinking = &text, reasoning
+	}
+	if req.Prompt == "" && req.Suffix == "" {
+		return s.ollamaLoad(w, r, &req.ollamaCommon, set)
+	}
 	if req.Raw || req.Suffix != "" || s.cfg.Template == nil {
-		return s.ollamaComplete(w, r, &req)
+		return s.ollamaComplete(w, r, &req, set)
 	}
 	list := conversation{path: "system"}
 	list.system(req.System)
 	list.path = "prompt"
 	list.say("user", req.Prompt)
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list()}, func(a *ollamaAnswer, text, reasoning string, _ []ollamaCall) {
-		a.Response, a.Thinking = &text, reasoning
-	})
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list()}, set)
 }
 
 // ollamaComplete continues a prompt.
-func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollamaGenerateRequest) error {
+func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollamaGenerateRequest, set ollamaSet) error {
 	prompt := q.Prompt
 	if q.System != "" {
 		prompt = q.System + "\n\n" + prompt
@@ -73,7 +77,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 	if err != nil {
 		return renamed(err, ollamaKeys)
 	}
-	o := s.ollamaWriter(w, r, &q.ollamaCommon, func(a *ollamaAnswer, text, _ string, _ []ollamaCall) { a.Response = &text })
+	o := s.ollamaWriter(w, r, &q.ollamaCommon, set)
 	run.form = &ollamaCompletion{completionRun: run, o: o}
 	return renamed(run.respond(w, r), ollamaKeys)
 }

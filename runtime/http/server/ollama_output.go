@@ -40,20 +40,22 @@ type ollamaCounts struct {
 	GenerateTime time.Duration `json:"eval_duration"`
 }
 
+// An ollamaSet puts text, reasoning and calls into an answer of its kind of request.
+type ollamaSet func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall)
+
 // An ollamaWriter writes an answer of Ollama's API.
 type ollamaWriter struct {
 	s        *Server
 	req      *ollamaCommon
-	set      func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall)
+	set      ollamaSet
 	out      *sender
 	begun    time.Time
 	first    time.Time // the first token
 	logprobs []topped
 }
 
-// ollamaAnswer answers a conversation. set puts text, reasoning and calls into an
-// answer.
-func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaCommon, c *chatRequest, set func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall)) error {
+// ollamaAnswer answers a conversation.
+func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaCommon, c *chatRequest, set ollamaSet) error {
 	o := s.ollamaWriter(w, r, q, set)
 	if err := q.fill(s, c); err != nil {
 		return renamed(err, ollamaKeys)
@@ -92,7 +94,7 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 // ollamaPath reports whether a request is one of Ollama's API.
 func ollamaPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall)) *ollamaWriter {
+func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) *ollamaWriter {
 	return &ollamaWriter{s: s, req: q, set: set, out: newSender(w, r), begun: time.Now()}
 }
 
