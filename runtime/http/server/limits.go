@@ -174,7 +174,7 @@ func checkMessages(list []chat.Message) error {
 	return nil
 }
 
-// checkMessage validates a message and joins its text parts. The text of an error
+// checkMessage validates a message and joins its parts to one text. The text of an error
 // continues the message's path, as those of the functions below do.
 func checkMessage(m *chat.Message) error {
 	switch {
@@ -194,16 +194,25 @@ func checkMessage(m *chat.Message) error {
 			return fmt.Errorf(".tool_calls[%d]%w", k, err)
 		}
 	}
+	if m.Content == nil && len(m.ToolCalls) == 0 {
+		m.Content = "" // templates would write None
+	}
 	parts, ok := m.Content.([]chat.Part)
 	if !ok {
 		return nil
 	}
 	for k, data := range parts {
 		var part struct {
-			Type string  `json:"type"`
-			Text *string `json:"text"`
+			Type    string  `json:"type"`
+			Text    *string `json:"text"`
+			Refusal *string `json:"refusal"`
 		}
-		if err := json.Unmarshal(data, &part); err != nil || part.Type != "text" || part.Text == nil {
+		err := json.Unmarshal(data, &part)
+		switch {
+		case err == nil && part.Type == "text" && part.Text != nil:
+		case err == nil && part.Type == "refusal" && part.Refusal != nil && m.Role == "assistant":
+			parts[k] = chat.TextPart(*part.Refusal)
+		default:
 			return fmt.Errorf(".content[%d]: type %.40q; only parts of type \"text\" are supported", k, part.Type)
 		}
 	}

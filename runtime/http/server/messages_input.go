@@ -59,6 +59,9 @@ func (m *messageInput) read(c *conversation) error {
 	if err != nil {
 		return fmt.Errorf(".content%w", err)
 	}
+	if len(list) == 0 { // an empty text
+		list = []messageBlock{{Type: "text"}}
+	}
 	message, isList := c.path, len(m.Content) > 0 && m.Content[0] == '['
 	begin := func(i int) {
 		if isList {
