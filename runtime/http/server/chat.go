@@ -204,11 +204,14 @@ func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, 
 // chatMessages are the messages of a request.
 type chatMessages []chat.Message
 
-// UnmarshalJSON decodes messages and sets their paths.
+// UnmarshalJSON decodes messages, unless there are too many, and sets their paths.
 func (l *chatMessages) UnmarshalJSON(data []byte) error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(data, &list); err != nil {
 		return invalid("messages", "messages%v", inside(err))
+	}
+	if err := checkCount(len(list)); err != nil {
+		return err
 	}
 	*l = make(chatMessages, len(list))
 	for i, data := range list {

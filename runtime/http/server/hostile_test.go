@@ -201,10 +201,11 @@ func TestHostileConversations(t *testing.T) {
 	uses := strings.Repeat(`{"type":"tool_use","id":"1","name":"f","input":{}},`, 4000) + `{"type":"text","text":"a"}`
 	results := strings.Repeat(`{"type":"tool_result","tool_use_id":"1","content":""},`, 4000) + `{"type":"text","text":"a"}`
 	for path, body := range map[string]string{
-		"/v1/messages":  `{"max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat(`{},`, 1<<20) + `{}]}]}`,
-		"/v1/messages?": `{"max_tokens":1,"messages":[{"role":"assistant","content":[` + uses + `]},{"role":"user","content":[` + results + `]}]}`,
-		"/v1/responses": `{"input":[` + strings.Repeat(`{"role":"system","content":"`+strings.Repeat("x", 900)+`"},`, 4000) + `{"role":"user","content":"a"}]}`,
-		"/api/chat":     `{"messages":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"/v1/messages":         `{"max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat(`{},`, 1<<20) + `{}]}]}`,
+		"/v1/messages?":        `{"max_tokens":1,"messages":[{"role":"assistant","content":[` + uses + `]},{"role":"user","content":[` + results + `]}]}`,
+		"/v1/responses":        `{"input":[` + strings.Repeat(`{"role":"system","content":"`+strings.Repeat("x", 900)+`"},`, 4000) + `{"role":"user","content":"a"}]}`,
+		"/api/chat":            `{"messages":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"/v1/chat/completions": `{"messages":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
 	} {
 		begun := time.Now()
 		var got struct{ Error any }

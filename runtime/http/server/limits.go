@@ -157,6 +157,14 @@ func (v *variables) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// checkCount bounds the number of messages.
+func checkCount(n int) error {
+	if n > maxMessages {
+		return invalid("messages", "messages: expected at most %d messages", maxMessages)
+	}
+	return nil
+}
+
 // checkMessages validates messages and joins lists of text parts, which few templates
 // support.
 func checkMessages(list []chat.Message) error {

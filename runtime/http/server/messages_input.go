@@ -33,8 +33,8 @@ type messageBlock struct {
 
 // conversation translates system and messages.
 func (q *messagesRequest) conversation() ([]chat.Message, error) {
-	if len(q.Messages) > maxMessages {
-		return nil, invalid("messages", "messages: expected at most %d messages", maxMessages)
+	if err := checkCount(len(q.Messages)); err != nil {
+		return nil, err
 	}
 	c := conversation{path: "system"}
 	text, err := blocksText(q.System)

@@ -116,7 +116,7 @@ func (c *messageRun) stream(w http.ResponseWriter, r *http.Request) error {
 	s := &messageStream{messageRun: c, sender: newSender(w, r)}
 	_, finish, err := c.blocks(r.Context(), s, s.sender.flush)
 	if err != nil {
-		return s.sender.fail(renamed(err, c.req.keys()))
+		return s.sender.fail(err)
 	}
 	reason, sequence := c.stopReason(finish)
 	if err := s.send(messageEvent{Type: "message_delta", Delta: messageEnd{reason, sequence}, Usage: c.messageUsage()}); err != nil {

@@ -100,8 +100,8 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if len(req.Messages) > maxMessages {
-		return invalid("messages", "messages: expected at most %d messages", maxMessages)
+	if err := checkCount(len(req.Messages)); err != nil {
+		return err
 	}
 	var list conversation
 	for i, data := range req.Messages {

@@ -154,7 +154,7 @@ func (o *ollamaWriter) started() {
 // finish ends a stream.
 func (o *ollamaWriter) finish(a *answer, prompt int, finish string, err error) error {
 	if err != nil {
-		return o.out.fail(renamed(err, ollamaKeys))
+		return o.out.fail(err)
 	}
 	last := o.last(a, prompt, finish)
 	o.set(last, "", "", nil)

@@ -182,7 +182,7 @@ func (s *responseStream) logprobs(events []scheduler.Event) *[]topped {
 // fail ends the stream with an error. If nothing was sent yet, it returns the error.
 func (s *responseStream) fail(err error) error {
 	if !s.sender.open {
-		return renamed(err, s.req.keys())
+		return err
 	}
 	e := failure(err)
 	failed := s.out
