@@ -44,36 +44,31 @@ type structuredOutputs struct {
 	NoAdditional bool            `json:"disable_additional_properties"` // refused unless false
 }
 
-// A namedConstraint is a constraint with its key in the request.
-type namedConstraint struct {
-	key string
-	*Constraint
-}
-
 // constraint returns the constraint of the answer, or nil. A request may have one.
 func (p *structured) constraint() (*Constraint, error) { return only(p.constraints()) }
 
 // only returns the only constraint of a list, or nil.
-func only(list []namedConstraint, err error) (*Constraint, error) {
+func only(list []*Constraint, err error) (*Constraint, error) {
 	switch {
 	case err != nil:
 		return nil, err
 	case len(list) > 1:
-		return nil, invalid(list[1].key, "%s and %s both constrain the answer; leave one out", list[0].key, list[1].key)
+		return nil, invalid(list[1].Key, "%s and %s both constrain the answer; leave one out", list[0].Key, list[1].Key)
 	case len(list) == 1:
-		return list[0].Constraint, nil
+		return list[0], nil
 	}
 	return nil, nil
 }
 
 // constraints lists the constraints of all keys.
-func (p *structured) constraints() (list []namedConstraint, err error) {
+func (p *structured) constraints() (list []*Constraint, err error) {
 	add := func(key string, c *Constraint, e error) {
 		if err == nil {
 			err = e
 		}
 		if c != nil {
-			list = append(list, namedConstraint{key, c})
+			c.Key = key
+			list = append(list, c)
 		}
 	}
 	read := func(key string, made func(key string) (*Constraint, error)) {
@@ -264,8 +259,8 @@ func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
 	list, err := req.constraints()
 	if err != nil || len(use.forced) == 0 {
 		c, err := only(list, err)
-		if c != nil && list[0].key == "response_format" && len(use.known) > 0 {
-			c = &Constraint{Kind: "tool", Tools: use.known, Schema: c.Schema}
+		if c != nil && c.Key == "response_format" && len(use.known) > 0 {
+			c = &Constraint{Kind: "tool", Key: c.Key, Tools: use.known, Schema: c.Schema}
 			if c.Schema == nil {
 				c.Schema = anyObject
 			}
@@ -273,11 +268,11 @@ func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
 		return c, err
 	}
 	for _, c := range list {
-		if c.key != "response_format" {
-			return nil, invalid(c.key, "%s constrains the whole answer, and tool_choice requires a tool call; leave one out", c.key)
+		if c.Key != "response_format" {
+			return nil, invalid(c.Key, "%s constrains the whole answer, and tool_choice requires a tool call; leave one out", c.Key)
 		}
 	}
-	return &Constraint{Kind: "tool", Tools: use.forced}, nil
+	return &Constraint{Kind: "tool", Key: "tools", Tools: use.forced}, nil
 }
 
 // readFormat reads response_format.

@@ -139,3 +139,24 @@ func TestRefusedEarlier(t *testing.T) {
 	braces.refuses(t, "/api/chat", `{"messages":[`+system+","+user+`,{"role":"critic","content":"a"}]}`, `messages[2]: role "critic" is not supported`)
 	braces.refuses(t, "/v1/responses", `{"text":{"format":{"type":"json_object"}},"guided_regex":"a","input":"a"}`, "text.format and guided_regex both constrain")
 }
+
+// TestRefusedSchemas checks that an error in a schema names the key that has the schema.
+func TestRefusedSchemas(t *testing.T) {
+	t.Parallel()
+	s := constrained(t, plainTemplate+"{# tools #}")
+	const bad = `{"type":"object","properties":{"a":{"type":"nothing"}}}`
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/chat/completions", `{"messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"schema":` + bad + `}}}`, "response_format: schema at /properties/a/type: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"guided_json":` + bad + `}`, "guided_json: schema at /properties/a/type: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"guided_regex":"("}`, "guided_regex: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"tools":[{"function":{"name":"f","parameters":` + bad + `}}],"tool_choice":"required"}`, "tools: schema at /tools/f/properties/a/type: "},
+		{"/v1/responses", `{"input":"a","text":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "text.format: schema at /properties/a/type: "},
+		{"/v1/responses", `{"input":"a","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","parameters":` + bad + `}]}],"tool_choice":"required"}`, "tools: schema at /tools/n__f/properties/a/type: "},
+		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"output_config":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "output_config.format: schema at /properties/a/type: "},
+		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"tools":[{"name":"f","input_schema":` + bad + `}],"tool_choice":{"type":"any"}}`, "tools: schema at /tools/f/properties/a/type: "},
+		{"/api/chat", `{"messages":[` + user + `],"format":` + bad + `}`, "format: schema at /properties/a/type: "},
+		{"/api/generate", `{"raw":true,"prompt":"a","format":` + bad + `}`, "format: schema at /properties/a/type: "},
+	} {
+		s.refuses(t, c.path, c.body, c.want)
+	}
+}

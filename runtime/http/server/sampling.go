@@ -217,7 +217,7 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation) ([]*decode
 		set.Seed = seed + uint64(i)
 		if c := g.constraint; c != nil {
 			if s.cfg.Constrain == nil {
-				return nil, invalid("response_format", "structured output (%s) is not supported by this service", c.Kind)
+				return nil, invalid(c.Key, "%s: structured output (%s) is not supported by this service", c.Key, c.Kind)
 			}
 			if set.Mask, err = s.constrain(r, *c); err != nil {
 				return nil, err
@@ -242,10 +242,10 @@ func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err er
 		return nil, err
 	}
 	if err != nil {
-		return nil, invalid("response_format", "%v", err)
+		return nil, invalid(c.Key, "%s: %v", c.Key, err)
 	}
 	if g, ok := m.(*grammar.Matcher); ok {
-		if err := s.take(r, "response_format", g.Size()); err != nil {
+		if err := s.take(r, c.Key, g.Size()); err != nil {
 			return nil, err
 		}
 		g.FindBy(func(work func(tick func() error) error) error { return s.work(r, work) })
