@@ -4,7 +4,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -199,37 +198,6 @@ func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, 
 		return err
 	})
 	return choice, prompt, err
-}
-
-// chatMessages are the messages of a request.
-type chatMessages []chat.Message
-
-// UnmarshalJSON decodes messages, unless there are too many, and sets their paths.
-func (l *chatMessages) UnmarshalJSON(data []byte) error {
-	var list []json.RawMessage
-	if err := json.Unmarshal(data, &list); err != nil {
-		return invalid("messages", "messages%v", inside(err))
-	}
-	if err := checkCount(len(list)); err != nil {
-		return err
-	}
-	*l = make(chatMessages, len(list))
-	for i, data := range list {
-		path := fmt.Sprintf("messages[%d]", i)
-		if err := json.Unmarshal(data, &(*l)[i]); err != nil {
-			return invalid("messages", "%s%v", path, inside(err))
-		}
-		(*l)[i].Path = path
-	}
-	return nil
-}
-
-// textBytes returns the number of bytes of the messages' text.
-func textBytes(messages []chat.Message) (n int) {
-	for i := range messages {
-		n += len(messages[i].Text())
-	}
-	return n
 }
 
 // render renders messages with the chat template. If the template fails and there are

@@ -3,14 +3,9 @@
 package server
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 // Limits of request fields. docs/security.md documents them.
@@ -154,92 +149,5 @@ func (v *variables) UnmarshalJSON(data []byte) error {
 		}
 	}
 	*v = m
-	return nil
-}
-
-// checkCount bounds the number of messages.
-func checkCount(n int) error {
-	if n > maxMessages {
-		return invalid("messages", "messages: expected at most %d messages", maxMessages)
-	}
-	return nil
-}
-
-// checkMessages validates messages and joins lists of text parts, which few templates
-// support.
-func checkMessages(list []chat.Message) error {
-	switch {
-	case len(list) == 0:
-		return invalid("messages", "messages: expected at least one message")
-	case len(list) > maxMessages:
-		return invalid("messages", "messages: expected at most %d messages; %s is one more", maxMessages, list[maxMessages].Path)
-	}
-	for i := range list {
-		if err := checkMessage(&list[i]); err != nil {
-			return invalid("messages", "%s%v", list[i].Path, err)
-		}
-	}
-	return nil
-}
-
-// checkMessage validates a message and joins its parts to one text. The text of an error
-// continues the message's path, as those of the functions below do.
-func checkMessage(m *chat.Message) error {
-	switch {
-	case m.Role == "":
-		return errors.New(" has no role")
-	case len(m.Role) > maxRole:
-		return fmt.Errorf(".role: expected at most %d bytes", maxRole)
-	case len(m.ToolCalls) > maxTools:
-		return fmt.Errorf(".tool_calls: expected at most %d calls", maxTools)
-	}
-	if err := cmp.Or(checkShort("name", m.Name), checkShort("tool_call_id", m.ToolCallID)); err != nil {
-		return err
-	}
-	for k := range m.ToolCalls {
-		c := &m.ToolCalls[k]
-		if err := cmp.Or(checkName("function.name", c.Function.Name), checkShort("id", c.ID)); err != nil {
-			return fmt.Errorf(".tool_calls[%d]%w", k, err)
-		}
-	}
-	if m.Content == nil && len(m.ToolCalls) == 0 {
-		m.Content = "" // templates would write None
-	}
-	parts, ok := m.Content.([]chat.Part)
-	if !ok {
-		return nil
-	}
-	for k, data := range parts {
-		var part struct {
-			Type    string  `json:"type"`
-			Text    *string `json:"text"`
-			Refusal *string `json:"refusal"`
-		}
-		err := json.Unmarshal(data, &part)
-		switch {
-		case err == nil && part.Type == "text" && part.Text != nil:
-		case err == nil && part.Type == "refusal" && part.Refusal != nil && m.Role == "assistant":
-			parts[k] = chat.TextPart(*part.Refusal)
-		default:
-			return fmt.Errorf(".content[%d]: type %.40q; only parts of type \"text\" are supported", k, part.Type)
-		}
-	}
-	m.Content = m.Text()
-	return nil
-}
-
-// checkShort returns an error for a name or an id that is too long.
-func checkShort(key, text string) error {
-	if len(text) > maxName {
-		return fmt.Errorf(".%s: expected at most %d bytes", key, maxName)
-	}
-	return nil
-}
-
-// checkName returns an error for an invalid name of a function or tool.
-func checkName(key, name string) error {
-	if name == "" || len(name) > maxToolName {
-		return fmt.Errorf(".%s: expected between 1 and %d bytes", key, maxToolName)
-	}
 	return nil
 }
