@@ -53,7 +53,7 @@ func (q *messagesRequest) conversation() ([]chat.Message, error) {
 // read adds a message to a conversation.
 func (m *messageInput) read(c *conversation) error {
 	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
-		return fmt.Errorf(".role: %.40q; expected user or assistant", m.Role)
+		return fmt.Errorf(".role: %.40q; expected user, assistant or system", m.Role)
 	}
 	list, err := readBlocks(m.Content)
 	if err != nil {
