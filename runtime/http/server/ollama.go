@@ -72,13 +72,13 @@ type ollamaChatRequest struct {
 
 // An ollamaMessage is a message of Ollama's chat.
 type ollamaMessage struct {
-	Role     string          `json:"role"`         // "system", "user", "assistant" or "tool"
-	Content  string          `json:"content"`      // the text
-	Thinking string          `json:"thinking"`     // reasoning of the assistant
-	Images   json.RawMessage `json:"images"`       // refused: models read text only
-	Calls    []ollamaCall    `json:"tool_calls"`   // tool calls of the assistant
-	ToolName string          `json:"tool_name"`    // name of the function whose result a tool message contains
-	CallID   string          `json:"tool_call_id"` // id of the call that a tool message answers
+	Role     string            `json:"role"`         // "system", "user", "assistant" or "tool"
+	Content  string            `json:"content"`      // the text
+	Thinking string            `json:"thinking"`     // reasoning of the assistant
+	Images   json.RawMessage   `json:"images"`       // refused: models read text only
+	Calls    []json.RawMessage `json:"tool_calls"`   // tool calls of the assistant
+	ToolName string            `json:"tool_name"`    // name of the function whose result a tool message contains
+	CallID   string            `json:"tool_call_id"` // id of the call that a tool message answers
 }
 
 // An ollamaCall is a tool call; its arguments are an object.
@@ -140,13 +140,17 @@ func (m *ollamaMessage) read(c *conversation) error {
 	if m.Thinking != "" {
 		next.Extra = reasoningField(m.Thinking)
 	}
-	for i := range m.Calls {
-		f := &m.Calls[i].Function
+	for i, data := range m.Calls {
+		var call ollamaCall
+		if err := json.Unmarshal(data, &call); err != nil {
+			return fmt.Errorf(".tool_calls[%d]%w", i, inside(err))
+		}
+		f := &call.Function
 		arguments, ok := objectOf(f.Arguments)
 		if !ok {
 			return fmt.Errorf(".tool_calls[%d].function.arguments: expected an object", i)
 		}
-		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: m.Calls[i].ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: arguments}})
+		next.ToolCalls = append(next.ToolCalls, chat.ToolCall{ID: call.ID, Type: "function", Function: chat.Function{Name: f.Name, Arguments: arguments}})
 	}
 	c.push(next)
 	return checkShort("tool_name", m.ToolName)

@@ -44,7 +44,7 @@ var refusedParts = []struct{ path, list, want string }{
 	{"chat", answer + "," + `{"role":7}`, "messages[1].role: expected a text, found number"},
 	{"chat", user + `,7`, "messages[1]: expected an object, found number"},
 	{"chat", user + `,{"role":"user","content":{}}`, "messages[1].content: expected a text, found object"},
-	{"chat", user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f","arguments":"{}"}},{"function":{"name":7}}]}`, "messages[1].tool_calls.function.name: expected a text"},
+	{"chat", user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f","arguments":"{}"}},{"function":{"name":7}}]}`, "messages[1].tool_calls[1].function.name: expected a text"},
 	{"chat", system + "," + user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f","arguments":"{}"}},{"id":"1","function":{"name":""}}]}`, "messages[2].tool_calls[1].function.name: expected between"},
 	{"chat", system + "," + user + "," + `{"role":"critic","content":"a"}`, "messages[2]: chat template: role"},
 	{"chat", system + "," + user + "," + answer + "," + user + "," + user, "messages[4]: chat template: messages of the role user"},
@@ -61,6 +61,7 @@ var refusedParts = []struct{ path, list, want string }{
 	{"responses", system + "," + user + `,{"type":"reasoning","content":[{"type":"reasoning_text","text":"a"},{"type":"x"}]}`, "input[2].content[1]: type"},
 	{"responses", user + `,{"role":"user","content":[{"type":"input_text","text":"a"},7]}`, "input[1].content[1]: expected an object"},
 	{"responses", user + `,{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a"},{"type":"input_image"}]}`, "input[1].output[1]: type"},
+	{"responses", user + `,{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":7}]}`, "input[1].summary[1].text: expected a text"},
 	{"responses", user + `,[]`, "input[1]: expected an object, found array"},
 
 	// Messages: results become messages of their own.
@@ -76,6 +77,7 @@ var refusedParts = []struct{ path, list, want string }{
 	// Ollama
 	{"ollama", system + "," + system + "," + user + `,{"role":"critic","content":"a"}`, "messages[3]: chat template: role"},
 	{"ollama", system + "," + user + "," + user, "messages[2]: chat template: messages of the role user"},
+	{"ollama", user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f"}},{"function":{"name":7}}]}`, "messages[1].tool_calls[1].function.name: expected a text"},
 	{"ollama", user + `,{"content":"a"}`, "messages[1] has no role"},
 	{"ollama", user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f"}},{"id":"1","function":{"name":"f","arguments":[]}}]}`, "messages[1].tool_calls[1].function.arguments: expected an object"},
 	{"ollama", user + `,{"role":"assistant","tool_calls":[{"id":"123","function":{"name":"f"}},{"id":"1","function":{"name":""}}]}`, "messages[1].tool_calls[1].function.name: expected between"},
@@ -122,6 +124,12 @@ func TestRefusedEarlier(t *testing.T) {
 	next := `{"max_output_tokens":2,"previous_response_id":"` + first.ID + `","input":[` + user
 	s.refuses(t, "/v1/responses", next+","+user+`]}`, "input[1]: chat template: messages of the role user")
 	s.refuses(t, "/v1/responses", next+","+answer+`,{"type":"computer_call"}]}`, "input[2]: items of type")
+
+	strict := constrained(t, `{% for m in messages %}{% if messages[0].content == 'strict' and m.content == 'old' %}{{ raise_exception('old') }}{% endif %}{{ m.content }}{% endfor %}`)
+	if status, _ := strict.post(t, "/v1/responses", `{"max_output_tokens":2,"input":[`+user+`,{"role":"user","content":"old"}]}`, &first); status != 200 {
+		t.Fatalf("status %d, %+v", status, first)
+	}
+	strict.refuses(t, "/v1/responses", `{"instructions":"strict","previous_response_id":"`+first.ID+`","input":"a"}`, "previous_response_id: item 1 of that conversation: chat template: old")
 
 	picky := constrained(t, `{% for m in messages %}{% if m.content == 'no' %}{{ raise_exception('messages, no') }}{% endif %}{{ m.content }}{% endfor %}`)
 	picky.refuses(t, "/v1/responses", `{"instructions":"no","input":"a"}`, "instructions: chat template: messages, no")

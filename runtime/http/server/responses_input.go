@@ -43,7 +43,7 @@ type inputItem struct {
 	Arguments string          `json:"arguments"`         // arguments of a function call, as JSON in a text
 	Input     string          `json:"input"`             // input of a custom tool's call
 	Output    json.RawMessage `json:"output"`            // result of a call: a text or parts of type input_text
-	Summary   []textPart      `json:"summary"`           // of reasoning; read if there is no content
+	Summary   json.RawMessage `json:"summary"`           // of reasoning: parts of type summary_text; read if there is no content
 	Encrypted string          `json:"encrypted_content"` // of reasoning; read if there is no content
 }
 
@@ -187,7 +187,10 @@ func (t *inputItem) reasoning() (string, error) {
 		}
 		return strings.ToValidUTF8(string(text), "\ufffd"), nil
 	}
-	return joinParts(t.Summary), nil
+	if text, err = partsText(t.Summary); err != nil {
+		return "", fmt.Errorf(".summary%w", err)
+	}
+	return text, nil
 }
 
 // partsText returns the text of a content: a text, or a list of parts, or null.
@@ -206,10 +209,10 @@ func partsText(data json.RawMessage) (string, error) {
 	if len(list) > maxMessages {
 		return "", fmt.Errorf(": expected at most %d parts", maxMessages)
 	}
-	parts := make([]textPart, len(list))
+	texts := make([]string, len(list))
 	for i, data := range list {
-		p := &parts[i]
-		if err := json.Unmarshal(data, p); err != nil {
+		var p textPart
+		if err := json.Unmarshal(data, &p); err != nil {
 			return "", fmt.Errorf("[%d]%w", i, inside(err))
 		}
 		switch p.Type {
@@ -217,14 +220,7 @@ func partsText(data json.RawMessage) (string, error) {
 		default:
 			return "", fmt.Errorf("[%d]: type %.40q; only text is supported", i, p.Type)
 		}
-	}
-	return joinParts(parts), nil
-}
-
-func joinParts(parts []textPart) string {
-	texts := make([]string, len(parts))
-	for i, p := range parts {
 		texts[i] = p.Text + p.Refusal
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, "\n"), nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // A Message is one message of a conversation, with the keys of the OpenAI API. A
@@ -79,20 +78,44 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		case "name":
 			err = json.Unmarshal(f.Value, &m.Name)
 		case "tool_calls":
-			err = json.Unmarshal(f.Value, &m.ToolCalls)
+			m.ToolCalls, err = decodeCalls(f.Value)
 		case "tool_call_id":
 			err = json.Unmarshal(f.Value, &m.ToolCallID)
 		default:
 			m.Extra = append(m.Extra, f)
 		}
-		if kind, ok := err.(*json.UnmarshalTypeError); ok {
-			kind.Field = strings.TrimSuffix(f.Key+"."+kind.Field, ".")
-		}
 		if err != nil {
-			return err
+			return under(f.Key, err)
 		}
 	}
 	return nil
+}
+
+// under returns an error of json.Unmarshal with the path of the value that was decoded.
+func under(path string, err error) error {
+	if kind, ok := err.(*json.UnmarshalTypeError); ok {
+		if kind.Field != "" && kind.Field[0] != '[' {
+			path += "."
+		}
+		kind.Field = path + kind.Field
+	}
+	return err
+}
+
+// decodeCalls decodes tool calls.
+func decodeCalls(data json.RawMessage) (calls []ToolCall, err error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, err
+	}
+	for i, data := range list {
+		var c ToolCall
+		if err := json.Unmarshal(data, &c); err != nil {
+			return nil, under(fmt.Sprintf("[%d]", i), err)
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
 }
 
 // readContent decodes null, a string or a list of parts.
