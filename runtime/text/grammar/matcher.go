@@ -17,9 +17,7 @@ type Matcher struct {
 	g    *Grammar
 	v    *Vocabulary
 	run  Run
-	at   *position
-	past history // if items must be unique, with its text
-	text []byte
+	at   []point // the text so far; several only if items must be unique
 	done bool
 	work *finding // the pending mask, or nil
 }
@@ -58,7 +56,7 @@ func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Matcher{g: g, v: v, at: at, run: func(work func(func() error) error) error {
+	return &Matcher{g: g, v: v, at: []point{{at: at}}, run: func(work func(func() error) error) error {
 		return work(func() error { return nil })
 	}}, nil
 }
@@ -79,21 +77,40 @@ func (m *Matcher) prepare() {
 	}
 	f := &finding{ready: make(chan struct{})}
 	m.work = f
-	if mask := m.at.mask.Load(); mask != nil && !m.g.unique {
+	if mask := m.at[0].at.mask.Load(); mask != nil && !m.g.unique {
 		f.end(*mask, nil)
 		return
 	}
-	at, from := m.at, point{m.at, m.past, m.text}
+	at := m.at
 	go func() {
 		var mask []uint64
 		err := m.run(func(tick func() error) (err error) {
-			if mask, err = m.g.mask(m.v, at, tick); err == nil && m.g.unique {
-				mask, err = m.g.filter(m.v, from, mask, tick)
-			}
+			mask, err = m.g.maskAt(m.v, at, tick)
 			return err
 		})
 		f.end(mask, err)
 	}()
+}
+
+// maskAt returns the tokens that are allowed at any of the points.
+func (g *Grammar) maskAt(v *Vocabulary, list []point, tick func() error) (out []uint64, err error) {
+	for i, p := range list {
+		mask, err := g.mask(v, p.at, tick)
+		if err == nil && g.unique {
+			mask, err = g.filter(v, p, mask, tick)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			out = mask
+			continue
+		}
+		for k, word := range mask {
+			out[k] |= word
+		}
+	}
+	return out, nil
 }
 
 // Ready reports whether Mask would return without waiting. If not, notify is called
@@ -134,7 +151,9 @@ func (m *Matcher) Mask() ([]uint64, error) {
 }
 
 // Done reports whether only the end of the text may follow.
-func (m *Matcher) Done() bool { return m.done || m.at.accept && len(m.at.configs) == 0 }
+func (m *Matcher) Done() bool {
+	return m.done || !slices.ContainsFunc(m.at, func(p point) bool { return !p.at.accept || len(p.at.configs) > 0 })
+}
 
 // Accept advances by a token and starts to compute the next mask. It returns an error
 // and does not advance if the grammar does not allow the token.
@@ -144,35 +163,42 @@ func (m *Matcher) Accept(token int32) error {
 	}
 	m.work = nil
 	if slices.Contains(m.v.eos, token) {
-		if !m.at.accept {
+		if !accepted(m.at) {
 			return fmt.Errorf("token %d ends the text before the end of the grammar", token)
 		}
 		m.done = true
 		return nil
 	}
-	if m.g.unique {
-		p, ok, err := m.g.followAll(point{m.at, m.past, m.text}, m.v.text[token])
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("token %d (%q) does not match the grammar here", token, m.v.text[token])
-		}
-		m.past, m.text = p.past, p.text
+	after, err := m.follow(m.v.text[token])
+	if err != nil {
+		return err
 	}
-	at := m.at
-	for _, c := range m.v.text[token] {
-		var err error
-		if at, err = m.g.follow(at, c); err != nil {
-			return err
-		}
-	}
-	if at == dead || len(m.v.text[token]) == 0 {
+	if len(after) == 0 || len(m.v.text[token]) == 0 {
 		return fmt.Errorf("token %d (%q) does not match the grammar here", token, m.v.text[token])
 	}
-	m.at = at
+	m.at = after
 	m.prepare()
 	return nil
+}
+
+// follow returns the points after a text.
+func (m *Matcher) follow(text []byte) ([]point, error) {
+	if m.g.unique {
+		return m.g.followAll(m.at, text)
+	}
+	at := m.at[0].at
+	for _, c := range text {
+		var err error
+		if at, err = m.g.follow(at, c); at == dead || err != nil {
+			return nil, err
+		}
+	}
+	return []point{{at: at}}, nil
+}
+
+// accepted reports whether the text may end at one of the points.
+func accepted(list []point) bool {
+	return slices.ContainsFunc(list, func(p point) bool { return p.at.accept })
 }
 
 // Match reports whether the grammar matches the whole text.
@@ -180,12 +206,9 @@ func (g *Grammar) Match(text string) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, err := g.first()
-	w, p := &walker{g: g}, point{at: at}
-	for i := 0; i < len(text) && err == nil; i++ {
-		var ok bool
-		if p, ok, err = w.step(p, text[i]); !ok {
-			return false, err
-		}
+	w, list := &walker{g: g}, []point{{at: at}}
+	for i := 0; i < len(text) && err == nil && len(list) > 0; i++ {
+		list, err = w.stepAll(list, text[i])
 	}
-	return err == nil && p.at.accept, err
+	return err == nil && accepted(list), err
 }

@@ -11,21 +11,25 @@ func TestTaggedArguments(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "<call>", Shut: "</call>", Between: "\n", Argument: [3]string{"<p=", ">", "</p>"}}
 	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z]+$","maxLength":3},"b":{"type":"array","uniqueItems":true},
-		"c":{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false},"d":{"description":"text"},"e":{"format":"email"}}}`)}}, nil)
+		"c":{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false},"d":{"description":"text"},"e":{"format":"email"},
+		"f":{"anyOf":[{"type":"string"},{"type":"array","uniqueItems":true}]},"g":{"type":"array","uniqueItems":true}}}`)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for argument, want := range map[string]bool{
-		"<p=a>abc</p>":        true,
-		"<p=a>abcd</p>":       false,
-		"<p=b>[1,2]</p>":      true,
-		"<p=b>[1,1]</p>":      false,
-		`<p=c>{"x":1}</p>`:    true,
-		`<p=c>{x:1}</p>`:      false,
-		`<p=c>{"y":1}</p>`:    false,
-		`<p=d>any " text</p>`: true,
-		"<p=e>a@b.c</p>":      true,
-		`<p=e>"a@b.c"</p>`:    false,
+		"<p=a>abc</p>":                   true,
+		"<p=a>abcd</p>":                  false,
+		"<p=b>[1,2]</p>":                 true,
+		"<p=b>[1,1]</p>":                 false,
+		`<p=c>{"x":1}</p>`:               true,
+		`<p=c>{x:1}</p>`:                 false,
+		`<p=c>{"y":1}</p>`:               false,
+		`<p=d>any " text</p>`:            true,
+		"<p=e>a@b.c</p>":                 true,
+		`<p=e>"a@b.c"</p>`:               false,
+		`<p=f>["x</p><p=g>["y","y"]</p>`: false,
+		`<p=f>["x</p><p=g>["y","z"]</p>`: true,
+		`<p=f>[[{1,1</p>`:                true,
 	} {
 		if got, err := g.Match("<call>f\n" + argument + "</call>"); got != want || err != nil {
 			t.Errorf("%s: match %v, want %v, %v", argument, got, want, err)

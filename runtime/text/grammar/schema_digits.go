@@ -12,13 +12,13 @@ const (
 	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
 
 	exactIntegers = `(0|-?[1-9][0-9]{0,31})`
-	exactNumbers  = `(0|-?[1-9][0-9]{0,31}|-?(0|[1-9][0-9]{0,31})\.[0-9]{0,31}[1-9])`
+	exactNumbers  = `(0|-?[1-9][0-9]{0,31}|-?(0\.[0-9]{0,14}|[1-9][0-9]{0,7}\.[0-9]{0,6})[1-9])` // see precise
 )
 
 // Limits on the digits of numbers: longest applies to integers without limits. In a
-// range with fractions, the total is limited to precise digits: decimal numbers of this
-// length differ as doubles too, so a reader that compares doubles finds a number on the
-// same side of a limit.
+// range with fractions, and in an array with unique items, the total of a number with a
+// fraction is limited to precise digits: decimal numbers of this length differ as doubles
+// too, so a reader that compares doubles finds the same.
 const (
 	longest = 32
 	precise = 15

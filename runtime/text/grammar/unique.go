@@ -1,148 +1,163 @@
 package grammar
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 )
 
-// A history is what arrays with unique items, and objects with unique names, need to
-// remember of a text: the containers that are open since the outermost of these began,
-// and their items or names so far. Histories do not change; each byte leads to a new one.
-type history struct {
-	level           *level // the innermost open container; nil outside of these containers
-	quoted, escaped bool   // in a string
-	length          int    // of the text since the outermost of them began
+// A point is a place in a text with unique items: a position with the history of the text.
+// Where a bracket may open a container with unique items or another one, the text is at
+// several points.
+type point struct {
+	at   *position
+	past history
+	text []byte // others that continue the same text may overwrite what follows it
 }
 
-// A level is an open container.
-type level struct {
-	up     *level
-	array  bool
-	unique bool
-	done   bool  // its last item or name has ended
-	start  int   // where its current item or member starts
-	items  *item // if they are unique, the last one first
-}
-
-// An item is an item of an array or a name of an object.
-type item struct {
-	before    *item
-	number    int
-	text, key string
-}
-
-// maxUnique limits the number of unique items of one array, which are compared with one
-// another.
-const maxUnique = 4096
-
-// next returns the history after a byte; ok is false if an item is equal to an earlier
-// one. text is the text since the outermost container began, without white space outside
-// of strings; unique reports whether the byte opens a container with unique items.
-func (h history) next(text []byte, c byte, unique bool) (after history, extended []byte, ok bool) {
-	if h.level == nil && !unique || !h.quoted && c == ' ' {
-		return h, text, true
-	}
-	text = append(text[:h.length], c)
-	h.length++
-	if h.quoted {
-		switch {
-		case h.escaped:
-			h.escaped = false
-		case c == '\\':
-			h.escaped = true
-		case c == '"':
-			h.quoted = false
-			return h.end(text, h.length)
-		}
-		return h, text, true
-	}
-	switch c {
-	case '"':
-		h.quoted = true
-	case '[', '{':
-		h.level = &level{up: h.level, array: c == '[', unique: unique, start: h.length}
-	case ',':
-		if h, text, ok = h.end(text, h.length-1); !ok {
-			return h, text, false
-		}
-		l := *h.level
-		if l.array && l.items != nil && l.items.number == maxUnique {
-			return h, text, false
-		}
-		l.start, l.done = h.length, false
-		h.level = &l
-	case ']', '}':
-		if h, text, ok = h.end(text, h.length-1); !ok {
-			return h, text, false
-		}
-		if h.level = h.level.up; h.level == nil {
-			return history{}, nil, true // others may still read the text
-		}
-		return h.end(text, h.length)
-	}
-	return h, text, true
-}
-
-// end ends the current item or name at a place of the text, unless it has ended.
-func (h history) end(text []byte, at int) (after history, same []byte, ok bool) {
-	l := h.level
-	if !l.array && !l.unique || l.done || at == l.start {
-		return h, text, true
-	}
-	ended := *l
-	ended.done = true
-	if l.unique {
-		one := &item{before: l.items, number: 1, text: string(text[l.start:at])}
-		if l.items != nil {
-			one.number += l.items.number
-		}
-		one.key = one.text
-		if v, err := readJSON([]byte(one.text)); err == nil {
-			one.key = keyOf(v)
-		}
-		for i := l.items; i != nil; i = i.before {
-			if i.key == one.key {
-				return h, text, false
-			}
-		}
-		ended.items = one
-	}
-	h.level = &ended
-	return h, text, true
-}
-
-// opensUnique reports whether a byte at a position opens a container with unique items.
-func (g *Grammar) opensUnique(p *position, c byte) bool {
-	return (c == '[' || c == '{') && slices.ContainsFunc(p.configs, func(at config) bool { return g.states[at.state].unique })
-}
+// maxPoints limits the points of one text.
+const maxPoints = 64
 
 // A walker follows texts through a grammar with their histories. The caller must hold
 // g.mu.
 type walker struct {
 	g      *Grammar
 	visits int
+	tick   func() error // called now and then without the lock; may be nil
+	ticked int          // visits at the last call
 }
 
-// A point is a position with its history. Its text may be overwritten by the text of
-// another place that continues the same one.
-type point struct {
-	at   *position
-	past history
-	text []byte
+// visited counts visits. It calls tick now and then.
+func (w *walker) visited(n int) error {
+	if w.visits += n; w.visits > mostVisits {
+		return ErrCostly
+	}
+	if w.tick == nil || w.visits-w.ticked <= tickVisits {
+		return nil
+	}
+	w.ticked = w.visits
+	w.g.mu.Unlock()
+	defer w.g.mu.Lock()
+	return w.tick()
 }
 
-// step returns the point after a byte; ok is false if the grammar does not allow it.
-func (w *walker) step(p point, c byte) (after point, ok bool, err error) {
-	if w.visits++; w.visits > mostVisits {
-		return p, false, ErrCostly
+// step appends the points after a byte at p to list.
+func (w *walker) step(list []point, p point, c byte) ([]point, error) {
+	if err := w.visited(1); err != nil {
+		return nil, err
 	}
-	at, err := w.g.step(p.at, c)
-	if err != nil || at == dead {
-		return p, false, err
+	g := w.g
+	if c == ',' && p.past.full() {
+		if end, err := g.step(p.at, p.past.level.shut()); end != dead || err != nil {
+			return list, err
+		}
 	}
-	past, text, ok := p.past.next(p.text, c, w.g.opensUnique(p.at, c))
-	return point{at, past, text}, ok, nil
+	marked, others := 0, 0
+	if (c == '[' || c == '{') && !p.past.quoted {
+		marked, others = g.opening(p.at, c)
+	}
+	if marked == 0 || others == 0 {
+		at, err := g.step(p.at, c)
+		if err != nil {
+			return nil, err
+		}
+		return w.add(list, p, at, c, marked > 0)
+	}
+	for _, unique := range []bool{true, false} {
+		at, err := g.stepMarked(p.at, c, unique)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = w.add(list, p, at, c, unique); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// add appends the point at a position after a byte at p, unless two items are equal. It
+// unites points with the same history.
+func (w *walker) add(list []point, p point, at *position, c byte, unique bool) ([]point, error) {
+	if at == dead {
+		return list, nil
+	}
+	past, text, ok := p.past.next(p.text, c, unique)
+	if !ok {
+		return list, nil
+	}
+	for i := range list {
+		if q := &list[i]; q.past.same(past) {
+			both, err := w.g.union(q.at, at)
+			q.at = both
+			return list, err
+		}
+	}
+	if len(list) == maxPoints {
+		return nil, fmt.Errorf("%w: more than %d nested choices between arrays with unique items and others", ErrTooLarge, maxPoints)
+	}
+	return append(list, point{at, past, text}), nil
+}
+
+// stepAll returns the points after a byte at any of the points of list.
+func (w *walker) stepAll(list []point, c byte) (after []point, err error) {
+	for _, p := range list {
+		if after, err = w.step(after, p, c); err != nil {
+			return nil, err
+		}
+	}
+	return after, nil
+}
+
+// opening counts the configs of a position in which a bracket opens a container with
+// unique items, and the others in which it may come.
+func (g *Grammar) opening(p *position, c byte) (marked, others int) {
+	if !g.unique {
+		return 0, 0
+	}
+	for _, at := range p.configs {
+		s := &g.states[at.state]
+		if slices.ContainsFunc(s.edges, func(e edge) bool { return e.lo <= c && c <= e.hi }) {
+			if s.unique {
+				marked++
+			} else {
+				others++
+			}
+		}
+	}
+	return marked, others
+}
+
+// stepMarked returns the position after a bracket that opens a container with unique
+// items, or after one that does not.
+func (g *Grammar) stepMarked(p *position, c byte, unique bool) (*position, error) {
+	var after []config
+	for _, at := range p.configs {
+		if s := &g.states[at.state]; s.unique == unique {
+			for _, e := range s.edges {
+				if e.lo <= c && c <= e.hi {
+					after = append(after, config{e.to, at.frame})
+				}
+			}
+		}
+	}
+	return g.after(after)
+}
+
+// union returns the position with the configs of both.
+func (g *Grammar) union(p, q *position) (*position, error) {
+	if p == q {
+		return p, nil
+	}
+	both := &position{accept: p.accept || q.accept}
+	list := configs{list: slices.Clone(p.configs)}
+	for _, c := range q.configs {
+		list.add(c)
+	}
+	if both.configs = list.list; len(both.configs) > maxConfigs {
+		return nil, fmt.Errorf("%w: the text so far has more than %d parses", ErrTooLarge, maxConfigs)
+	}
+	g.visits += len(both.configs)
+	return g.intern(both), nil
 }
 
 // open reports whether each current item that must be unique can still become different
@@ -150,13 +165,14 @@ func (w *walker) step(p point, c byte) (after point, ok bool, err error) {
 func (w *walker) open(p point, below int) (bool, error) {
 	depth := depthOf(p.past.level)
 	for l := p.past.level; depth > below; l, depth = l.up, depth-1 {
-		if !l.unique || l.done {
+		if !l.unique || l.done || len(l.items) == 0 {
 			continue
 		}
-		if l.items != nil {
-			w.visits += l.items.number / comparesPerVisit
+		text := p.text[l.start:p.past.length]
+		if err := w.visited((len(text) + len(l.items)/8) / bytesPerVisit); err != nil {
+			return false, err
 		}
-		if rest := l.alike(string(p.text[l.start:p.past.length])); len(rest) > 0 {
+		if rest := l.alike(text); len(rest) > 0 {
 			if ok, err := w.differs(p, depth, rest); !ok || err != nil {
 				return false, err
 			}
@@ -165,6 +181,10 @@ func (w *walker) open(p point, below int) (bool, error) {
 	return true, nil
 }
 
+// bytesPerVisit is the number of bytes whose comparison takes as long as the visit of a
+// state.
+const bytesPerVisit = 64
+
 func depthOf(l *level) (n int) {
 	for ; l != nil; l = l.up {
 		n++
@@ -172,57 +192,45 @@ func depthOf(l *level) (n int) {
 	return n
 }
 
-// alike returns the texts of earlier items that begin with a text.
-func (l *level) alike(text string) []string {
-	var list []string
-	for i := l.items; i != nil; i = i.before {
-		if strings.HasPrefix(i.text, text) {
-			list = append(list, i.text)
-		}
-	}
-	return list
-}
-
 // differs reports whether the current item at a depth can become different from all
-// earlier ones, of which the given ones begin like it.
-func (w *walker) differs(p point, depth int, alike []string) (bool, error) {
+// earlier ones, of which the given ones may begin like it.
+func (w *walker) differs(p point, depth int, earlier []item) (bool, error) {
 	for c := range 256 {
 		if c == ' ' && !p.past.quoted {
 			continue
 		}
-		q, ok, err := w.step(p, byte(c))
-		if ok {
-			ok, err = w.open(q, depth)
-		}
+		list, err := w.step(nil, p, byte(c))
 		if err != nil {
 			return false, err
 		}
-		if !ok {
-			continue
-		}
-		l := q.past.level
-		n := depthOf(l)
-		for ; n > depth; n-- {
-			l = l.up
-		}
-		if n < depth || l.done || q.past.length == l.start { // the item has ended, as a new one
-			return true, nil
-		}
-		text := string(q.text[l.start:q.past.length])
-		rest := slices.DeleteFunc(slices.Clone(alike), func(one string) bool { return !strings.HasPrefix(one, text) })
-		if len(rest) == 0 {
-			return true, nil
-		}
-		if ok, err = w.differs(q, depth, rest); ok || err != nil {
-			return ok, err
+		for _, q := range list {
+			if ok, err := w.differsAfter(q, depth, earlier); ok || err != nil {
+				return ok, err
+			}
 		}
 	}
 	return false, nil
 }
 
-// comparesPerVisit is the number of comparisons with earlier items that take as long as
-// the visit of a state.
-const comparesPerVisit = 8
+// differsAfter is differs after one more byte.
+func (w *walker) differsAfter(p point, depth int, earlier []item) (bool, error) {
+	if ok, err := w.open(p, depth); !ok || err != nil {
+		return false, err
+	}
+	l := p.past.level
+	n := depthOf(l)
+	for ; n > depth; n-- {
+		l = l.up
+	}
+	if n < depth || l.done || p.past.length == l.start { // the item has ended, as a new one
+		return true, nil
+	}
+	rest := itemsAlike(earlier, p.text[l.start:p.past.length])
+	if len(rest) == 0 {
+		return true, nil
+	}
+	return w.differs(p, depth, rest)
+}
 
 // filter removes from a mask the tokens after which two items that must differ are
 // equal, or cannot avoid it. It releases the grammar's lock during calls of tick.
@@ -235,20 +243,11 @@ func (g *Grammar) filterOf(v *Vocabulary, from point, mask []uint64, suspects []
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := slices.Clone(mask)
-	w, ticked := &walker{g: g}, 0
+	w := &walker{g: g, tick: tick}
 	from.text = slices.Grow(slices.Clone(from.text), 64) // tokens overwrite what follows it
 	for _, id := range suspects {
 		if out[id/64]>>(id%64)&1 == 0 {
 			continue
-		}
-		if w.visits-ticked > tickVisits {
-			ticked = w.visits
-			g.mu.Unlock()
-			err := tick()
-			g.mu.Lock()
-			if err != nil {
-				return nil, err
-			}
 		}
 		ok, err := w.allows(from, v.text[id])
 		if err != nil {
@@ -259,6 +258,32 @@ func (g *Grammar) filterOf(v *Vocabulary, from point, mask []uint64, suspects []
 		}
 	}
 	return out, nil
+}
+
+// allows reports whether a token may follow, and each current item may still differ from
+// the earlier ones after it.
+func (w *walker) allows(from point, token []byte) (bool, error) {
+	list := []point{from}
+	for _, c := range token {
+		after, err := w.stepAll(list, c)
+		if err != nil {
+			return false, err
+		}
+		list = after[:0]
+		for _, p := range after {
+			ok, err := w.open(p, 0)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				list = append(list, p)
+			}
+		}
+		if len(list) == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // suspects lists the tokens after which two items may be equal. Outside of strings these
@@ -273,11 +298,12 @@ func (p point) suspects(v *Vocabulary, mask []uint64) []int32 {
 	}
 	list := v.leaving[:len(v.leaving):len(v.leaving)]
 	for l := p.past.level; l != nil; l = l.up {
-		text := string(p.text[min(l.start, len(p.text)):p.past.length])
+		if l.done || len(l.items) == 0 {
+			continue
+		}
+		text := p.text[l.start:p.past.length]
 		for _, one := range l.alike(text) {
-			if rest := one[len(text):]; rest != "" {
-				list = v.along(list, rest)
-			}
+			one.following(text, func(rest string) { list = v.along(list, rest) })
 		}
 	}
 	return list
@@ -293,30 +319,20 @@ func tokensIn(mask []uint64) (list []int32) {
 	return list
 }
 
-func (w *walker) allows(p point, text []byte) (ok bool, err error) {
-	for _, c := range text {
-		if p, ok, err = w.step(p, c); !ok || err != nil {
-			return false, err
-		}
-		if ok, err = w.open(p, 0); !ok || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// followAll returns the point after a text, unless two items that must differ are equal.
-func (g *Grammar) followAll(p point, text []byte) (point, bool, error) {
+// followAll returns the points after a text.
+func (g *Grammar) followAll(list []point, text []byte) ([]point, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := &walker{g: g}
-	p.text = slices.Clone(p.text)
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].text = slices.Clone(list[i].text) // masks may still be computed from it
+	}
+	var err error
 	for _, c := range text {
-		var ok bool
-		var err error
-		if p, ok, err = w.step(p, c); !ok || err != nil {
-			return p, false, err
+		if list, err = w.stepAll(list, c); err != nil {
+			return nil, err
 		}
 	}
-	return p, true, nil
+	return list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 )
 
 // byteVocabulary has all bytes, some longer tokens, and the end of the text.
@@ -35,6 +36,11 @@ func TestUniqueItems(t *testing.T) {
 		`{"type":"array","items":{"type":"array","items":{"type":"boolean"},"maxItems":2,"uniqueItems":true},"uniqueItems":true,"minItems":4}`,
 		`{"type":"array","items":{"type":"object","properties":{"a":{"enum":[1,2]},"b":{"type":"boolean"}},"additionalProperties":false},"uniqueItems":true,"minItems":7}`,
 		`{"type":"object","propertyNames":{"pattern":"^[ab]$"},"minProperties":2,"additionalProperties":{"type":"null"}}`,
+		`{"anyOf":[{"const":[0,0]},{"type":"array","items":{"type":"string","maxLength":2},"uniqueItems":true}]}`,
+		`{"anyOf":[{"type":"array","items":{"type":"array","items":{"enum":[1,11]},"uniqueItems":true},"maxItems":4},{"type":"array","items":{"type":"array","items":{"enum":[1,true]},"maxItems":3},"uniqueItems":true}]}`,
+		`{"type":"array","items":{"type":"object","propertyNames":{"pattern":"^[ab]{1,2}$"},"minProperties":2,"maxProperties":2,"additionalProperties":{"enum":["a",[1]]}},"uniqueItems":true,"maxItems":20}`,
+		`{"type":"array","items":{"type":"object","propertyNames":{"pattern":"^[ab]$"},"minProperties":2,"additionalProperties":{"type":"null"}},"uniqueItems":true}`,
+		`{"type":"array","items":{"anyOf":[{"type":"number"},{"const":0.10},{"const":1e-7}]},"uniqueItems":true,"maxItems":4}`,
 	} {
 		g, err := ParseSchema([]byte(schema))
 		if err != nil {
@@ -94,7 +100,14 @@ func sample(t *testing.T, g *Grammar, v *Vocabulary, words [][]byte, end int32, 
 // compareFilters checks that only suspects of a mask are filtered.
 func compareFilters(t *testing.T, m *Matcher, text string) {
 	t.Helper()
-	from, base := point{m.at, m.past, m.text}, *m.at.mask.Load()
+	for _, p := range m.at {
+		compareFilter(t, m, p, text)
+	}
+}
+
+func compareFilter(t *testing.T, m *Matcher, from point, text string) {
+	t.Helper()
+	base := *from.at.mask.Load()
 	tick := func() error { return nil }
 	got, err := m.g.filter(m.v, from, base, tick)
 	if err != nil {
@@ -133,4 +146,43 @@ func BenchmarkUnique(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/25, "µs/mask")
+}
+
+// TestManyItems checks that arrays and names of objects end if they have many items, and
+// that long items are compared quickly.
+func TestManyItems(t *testing.T) {
+	t.Parallel()
+	v, _, _ := byteVocabulary(t)
+	for _, c := range []struct{ schema, open, item, after, refused string }{
+		{`{"type":"array","items":{"type":"integer"},"uniqueItems":true}`, "[", "%", "]", ","},
+		{`{"type":"object","minProperties":2}`, "{", `"%":1`, "}", ","},
+		{`{"type":"array","items":{"type":"string"},"uniqueItems":true}`, `["` + strings.Repeat("long", 25000) + `","` + strings.Repeat("long", 25000), "", "x", `"`},
+	} {
+		g, err := ParseSchema([]byte(c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := NewMatcher(g, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := c.open
+		if c.item != "" {
+			text += listOf(maxUnique, c.item)
+		}
+		if m.at, err = g.followAll(m.at, []byte(text)); err != nil || len(m.at) == 0 {
+			t.Fatalf("%s: %d points, %v", c.schema, len(m.at), err)
+		}
+		start := time.Now()
+		mask, err := m.Mask()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %v", c.schema, time.Since(start))
+		for text, want := range map[string]uint64{c.after: 1, c.refused: 0} {
+			if got := mask[text[0]/64] >> (text[0] % 64) & 1; got != want {
+				t.Errorf("%s: %q: %d, expected %d", c.schema, text, got, want)
+			}
+		}
+	}
 }
