@@ -24,7 +24,7 @@ type chatRequest struct {
 	Logprobs      bool              `json:"logprobs"`              // return the log-probability of each token
 	TopLogprobs   int               `json:"top_logprobs"`          // number of most probable tokens to return at each position, with their log-probabilities
 	Tools         []json.RawMessage `json:"tools"`                 // functions that the model may call
-	ToolChoice    json.RawMessage   `json:"tool_choice"`           // "none", "auto", "required", or the function that must be called
+	ToolChoice    json.RawMessage   `json:"tool_choice"`           // "none", "auto", "required", the function that must be called, or an object of type "allowed_tools"
 	Functions     []json.RawMessage `json:"functions"`             // refused: use tools
 	Parallel      *bool             `json:"parallel_tool_calls"`   // false: at most one call per answer
 

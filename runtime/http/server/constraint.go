@@ -5,6 +5,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -200,56 +201,94 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 		}
 		list[i] = Tool{t.Function.Name, t.Function.Parameters}
 	}
-	word, name, err := readToolChoice(req.ToolChoice)
+	if len(req.ToolChoice) > maxToolBytes {
+		return toolUse{}, invalid("tool_choice", "tool_choice: expected at most %d bytes", maxToolBytes)
+	}
+	choice, err := readToolChoice(req.ToolChoice)
 	if err != nil {
 		return toolUse{}, err
 	}
 	if len(list) == 0 {
-		if word == "required" || name != "" {
+		if choice.mode == "required" {
 			return toolUse{}, invalid("tool_choice", "tool_choice: there are no tools")
 		}
 		return toolUse{}, nil
 	}
-	switch {
-	case name != "":
-		for i, t := range list {
-			if t.Name == name {
-				return toolUse{tools: req.Tools[i : i+1], forced: list[i : i+1]}, nil
-			}
+	tools := req.Tools
+	if choice.names != nil {
+		if tools, list, err = choice.named(tools, list); err != nil {
+			return toolUse{}, err
 		}
-		return toolUse{}, invalid("tool_choice", "tool_choice: there is no tool %q", name)
-	case word == "none":
-		return toolUse{}, nil
-	case word == "required":
-		return toolUse{tools: req.Tools, forced: list}, nil
 	}
-	return toolUse{tools: req.Tools, known: list}, nil
+	switch choice.mode {
+	case "none":
+		return toolUse{}, nil
+	case "required":
+		return toolUse{tools: tools, forced: list}, nil
+	}
+	return toolUse{tools: tools, known: list}, nil
 }
 
-// readToolChoice reads tool_choice: "auto", "none", "required", or the name of a
-// function.
-func readToolChoice(data json.RawMessage) (word, name string, err error) {
-	switch {
-	case len(data) == 0 || string(data) == "null":
-		return "auto", "", nil
-	case len(data) > maxStrategy:
-		return "", "", invalid("tool_choice", "tool_choice: expected at most %d bytes", maxStrategy)
+// A toolPick is a tool_choice.
+type toolPick struct {
+	mode  string   // "auto", "none" or "required"
+	names []string // of the tools that may be called; nil: all
+}
+
+// A toolReference names a function in tool_choice.
+type toolReference struct {
+	Type     string `json:"type"` // "function"
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+}
+
+// A chatToolChoice is a tool_choice that is an object.
+type chatToolChoice struct {
+	toolReference
+	Allowed struct {
+		Mode  string          `json:"mode"`  // "auto" or "required"
+		Tools []toolReference `json:"tools"` // those that may be called
+	} `json:"allowed_tools"` // of type "allowed_tools"
+}
+
+func readToolChoice(data json.RawMessage) (toolPick, error) {
+	if isNeutral(data, "") {
+		return toolPick{mode: "auto"}, nil
 	}
-	if json.Unmarshal(data, &word) == nil {
-		if word == "auto" || word == "none" || word == "required" {
-			return word, "", nil
+	pick := toolPick{mode: "required"}
+	var object chatToolChoice
+	if json.Unmarshal(data, &pick.mode) != nil {
+		if err := json.Unmarshal(data, &object); err != nil {
+			return pick, invalid("tool_choice", "tool_choice%v", inside(err))
 		}
-	} else {
-		var object struct {
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if json.Unmarshal(data, &object) == nil && object.Function.Name != "" {
-			return "", object.Function.Name, nil
+		pick.names = []string{object.Function.Name}
+		if object.Type == "allowed_tools" {
+			pick.mode, pick.names = object.Allowed.Mode, []string{}
+			for _, t := range object.Allowed.Tools {
+				pick.names = append(pick.names, t.Function.Name)
+			}
 		}
 	}
-	return "", "", invalid("tool_choice", "tool_choice: expected auto, none, required or a function's name")
+	if pick.mode != "auto" && pick.mode != "none" && pick.mode != "required" || pick.names != nil && len(pick.names) == 0 || slices.Contains(pick.names, "") {
+		return pick, invalid("tool_choice", "tool_choice: expected auto, none, required, a function's name, or allowed_tools with a mode and tools")
+	}
+	return pick, nil
+}
+
+// named returns the tools that the choice names.
+func (p toolPick) named(tools []json.RawMessage, list []Tool) (allowed []json.RawMessage, known []Tool, err error) {
+	for _, name := range p.names {
+		if !slices.ContainsFunc(list, func(t Tool) bool { return t.Name == name }) {
+			return nil, nil, invalid("tool_choice", "tool_choice: there is no tool %.40q", name)
+		}
+	}
+	for i, t := range list {
+		if slices.Contains(p.names, t.Name) {
+			allowed, known = append(allowed, tools[i]), append(known, t)
+		}
+	}
+	return allowed, known, nil
 }
 
 // responseConstraint returns the constraint of a chat answer, or nil. A response format

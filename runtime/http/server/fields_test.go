@@ -343,7 +343,7 @@ func TestClientTemplates(t *testing.T) {
 		}
 		took := time.Since(begun)
 		t.Logf("%s: %v, %s", name, took, got.Message)
-		if took > 2*time.Second {
+		if took > 20*time.Second { // without limits, hours
 			t.Errorf("%s: took %v", name, took)
 		}
 	}

@@ -158,7 +158,8 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 	if err := run.tools.read("tools", &responseTool{}, req.Tools); err != nil {
 		return nil, err
 	}
-	if c.ToolChoice, c.Tools, err = run.tools.choose(req.ToolChoice); err != nil {
+	c.Tools = run.tools.list
+	if c.ToolChoice, err = run.tools.choose(req.ToolChoice); err != nil {
 		return nil, err
 	}
 	return c, req.format(c)

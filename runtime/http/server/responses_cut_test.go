@@ -64,6 +64,50 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
+// TestAllowedTools checks the tools that the prompt of a chat lists, and that a required
+// call is one of those that are allowed.
+func TestAllowedTools(t *testing.T) {
+	t.Parallel()
+	s := constrained(t, "{% for t in tools %}{{ t.function.name }}{% endfor %}"+plainTemplate)
+	const tools = `"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"gg"}},{"type":"function","function":{"name":"hhh"}}]`
+	ask := func(choice string) (status, prompt int, call string) {
+		var got struct {
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+			}
+			Choices []struct {
+				Message struct {
+					Calls []struct{ Function struct{ Name string } } `json:"tool_calls"`
+				}
+			}
+		}
+		status, _ = s.post(t, "/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}],"max_tokens":200,`+tools+`,"tool_choice":`+choice+`}`, &got)
+		if len(got.Choices) > 0 && len(got.Choices[0].Message.Calls) > 0 {
+			call = got.Choices[0].Message.Calls[0].Function.Name
+		}
+		return status, got.Usage.Prompt, call
+	}
+	_, all, _ := ask(`"auto"`)
+	for choice, want := range map[string]struct {
+		status, fewer int
+		call          string
+	}{
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"hhh"}}]}}`: {200, 2, ""},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"gg"}}]}}`:                                          {200, 4, "gg"},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"x"}}]}}`:                                               {status: 400},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`:                                                                                          {status: 400},
+		`{"type":"allowed_tools","allowed_tools":{"mode":"some","tools":[{"type":"function","function":{"name":"f"}}]}}`:                                               {status: 400},
+		`{"type":"function","function":{"name":"f"}}`:                                                                                                                  {200, 5, "f"},
+		`{"type":"function"}`:                {status: 400},
+		`{"type":"function","function":"f"}`: {status: 400},
+	} {
+		status, prompt, call := ask(choice)
+		if status != want.status || status == 200 && prompt != all-want.fewer || want.call != "" && call != want.call {
+			t.Errorf("%s: status %d, %d tokens of %d, call %q", choice, status, prompt, all, call)
+		}
+	}
+}
+
 // TestPrefill checks that a message continues the last text of the assistant.
 func TestPrefill(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -159,9 +158,8 @@ func (s *responseTools) function(t toolName) (string, error) {
 	return found, nil
 }
 
-// choose translates tool_choice to the form of chat completions, and returns the tools
-// that it allows.
-func (s *responseTools) choose(data json.RawMessage) (json.RawMessage, []json.RawMessage, error) {
+// choose translates tool_choice to the form of chat completions.
+func (s *responseTools) choose(data json.RawMessage) (json.RawMessage, error) {
 	var choice struct {
 		toolName
 		Type  string
@@ -169,30 +167,25 @@ func (s *responseTools) choose(data json.RawMessage) (json.RawMessage, []json.Ra
 		Tools []toolName
 	}
 	if isNeutral(data, "") || len(data) > maxToolBytes || json.Unmarshal(data, &choice) != nil { // a word, which chat completions check
-		return data, s.list, nil
+		return data, nil
 	}
+	names := choice.Tools
 	switch choice.Type {
 	case "function", "custom":
-		name, err := s.function(choice.toolName)
-		if err != nil {
-			return nil, nil, err
-		}
-		data, err := marshal(map[string]any{"type": "function", "function": map[string]string{"name": name}})
-		return data, s.list, err
+		names = []toolName{choice.toolName}
 	case "allowed_tools":
-		allowed := map[string]bool{}
-		for _, t := range choice.Tools {
-			name, err := s.function(t)
-			if err != nil {
-				return nil, nil, err
-			}
-			allowed[name] = true
-		}
-		mode, err := marshal(choice.Mode)
-		return mode, slices.DeleteFunc(slices.Clone(s.list), func(data json.RawMessage) bool {
-			var t toolDefinition
-			return json.Unmarshal(data, &t) != nil || !allowed[t.Function.Name]
-		}), err
+	default:
+		return nil, invalid("tool_choice", "tool_choice: type %.40q; expected function, custom or allowed_tools", choice.Type)
 	}
-	return nil, nil, invalid("tool_choice", "tool_choice: type %.40q; expected function, custom or allowed_tools", choice.Type)
+	var to chatToolChoice
+	for _, t := range names {
+		name, err := s.function(t)
+		if err != nil {
+			return nil, err
+		}
+		to.Function.Name = name
+		to.Allowed.Tools = append(to.Allowed.Tools, to.toolReference)
+	}
+	to.Type, to.Allowed.Mode = choice.Type, choice.Mode
+	return marshal(to)
 }
