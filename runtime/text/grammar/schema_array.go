@@ -199,8 +199,8 @@ func (w *schemaWriter) array(a *arrayShape) part {
 	if a == nil {
 		a = &arrayShape{rest: w.exprs.any, hi: -1}
 	}
-	if a.unique {
-		a = w.limited(a)
+	if a.unique && a.lo > maxUnique {
+		return w.fail(a.path, "minItems %d: arrays with uniqueItems have at most %d items here", a.lo, maxUnique)
 	}
 	switch {
 	case a.repeated:
@@ -211,11 +211,11 @@ func (w *schemaWriter) array(a *arrayShape) part {
 		w.exact = true
 		defer func() { w.exact = false }()
 	}
-	if len(a.contains) > 0 {
-		return w.containing(a)
+	if l := w.counting(a); l != nil {
+		return w.brackets('[', ']', a.unique, l.write())
 	}
 	b := w.b
-	if a.hi >= 0 && a.hi < a.lo {
+	if w.err != nil || a.hi >= 0 && a.hi < a.lo {
 		return b.nothing()
 	}
 	at, end := b.empty(), b.state()
