@@ -71,7 +71,8 @@ func randomItem(rng *rand.Rand) string {
 		`true`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":["boolean","null"]}`, `{"type":"integer","minimum":1,"maximum":2}`,
 		`{"type":"number","minimum":1.5,"maximum":1.5}`, `{"type":"number","minimum":1,"maximum":2,"multipleOf":0.5}`, `{"type":"string","pattern":"^ab?$"}`,
 		`{"type":"array","items":{"type":"integer","minimum":1,"maximum":2},"minItems":1,"maxItems":2}`, `{"type":"array","items":{"enum":[1,2]},"uniqueItems":true,"minItems":1}`,
-		`{"type":"object","properties":{"a":{"const":1},"b":{"type":"boolean"}},"required":["a"],"additionalProperties":false}`, `{"type":["array","object","null"]}`,
+		`{"type":"object","properties":{"a":{"const":1},"b":{"type":"boolean"}},"required":["a"],"additionalProperties":false}`,
+		`{"type":"object","patternProperties":{"^[ab]$":{"enum":[1,2]}},"additionalProperties":false,"minProperties":2}`, `{"type":["array","object","null"]}`,
 		`{"not":{"enum":[` + some(3) + `]}}`, `{"anyOf":[{"type":"string"},{"enum":[` + some(2) + `]}]}`,
 	}
 	if n := rng.IntN(2 * len(kinds)); n < len(kinds) {
@@ -136,6 +137,10 @@ func TestRandomUnique(t *testing.T) {
 			schema = fmt.Sprintf(`{"anyOf":[%s,%s],"uniqueItems":true}`, schema, randomArray(rng))
 		case 1:
 			schema = fmt.Sprintf(`{"allOf":[%s,%s]}`, schema, randomArray(rng))
+		case 2:
+			schema = fmt.Sprintf(`{"anyOf":[%s,%s]}`, schema, randomArray(rng))
+		case 3:
+			schema = fmt.Sprintf(`{"type":"array","items":{"anyOf":[%s,%s]},"maxItems":3,"uniqueItems":%v}`, schema, randomArray(rng), rng.IntN(2) == 0)
 		}
 		var values []string
 		for _, i := range rng.Perm(len(universe))[:5] {
