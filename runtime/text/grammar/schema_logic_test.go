@@ -25,6 +25,8 @@ var logicCases = []schemaCase{
 	{`{"oneOf":[{"type":"integer"},{"type":"number"}]}`, []string{`1.5`, `-0.25`}, []string{`1`, `1.0`, `"a"`}},
 	{`{"oneOf":[{"type":"boolean"},{"const":true}]}`, []string{`false`}, []string{`true`}},
 	{`{"oneOf":[{"const":"x"},{"type":"string","format":"uuid"}]}`, []string{`"123e4567-e89b-12d3-a456-426614174000"`}, []string{`"y"`}},
+	{`{"$ref":"#/$defs/r","$defs":{"r":{"oneOf":[{"type":["null","boolean"]},{"type":"array","items":{"$ref":"#/$defs/r"},"minItems":1},{"type":"array","items":{"type":"null"},"minItems":1}]}}}`,
+		[]string{`null`, `[[true,null],null]`}, []string{`[null]`, `[[null]]`, `[1]`}},
 	{`{"properties":{"a":{"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object"}},"type":"object"}`, []string{`{"a":{"a":1}}`, `{"a":{"b":1}}`}, []string{`{"a":{}}`, `{"a":{"a":1,"b":1}}`}},
 	{`{"type":"number","minimum":1,"multipleOf":3}`, []string{`3`, `12`}, []string{`0`, `1`, `-3`, `4`}},
 	{`{"type":"number","minimum":0,"maximum":1,"multipleOf":0.25}`, []string{`0`, `0.25`, `0.5`, `0.75`, `1`, `0.50`}, []string{`0.3`, `1.25`, `-0.25`}},

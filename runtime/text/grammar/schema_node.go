@@ -14,6 +14,7 @@ type expr struct {
 	leaf   shapeSet // of a leaf: at most one shape of each kind
 	schema *object  // of a schema: read when it is needed
 	body   *expr    // of a schema that was read
+	open   bool     // of a schema that is being read
 	scope  *scope   // of a schema
 	path   string   // in the schema, for errors
 }
@@ -30,7 +31,7 @@ const (
 	exprSchema               // values of a schema object
 )
 
-// nodes are the nodes of one schemaWriter.
+// exprs are the expressions of one schemaWriter.
 type exprs struct {
 	list      []*expr
 	schemas   map[schemaKey]*expr
@@ -150,13 +151,26 @@ func (w *schemaWriter) interned(op exprOp, kids []*expr) *expr {
 	return x
 }
 
-// body returns the expression of a schema object.
+// body returns the expression of a schema object. Proofs about other schemas may ask for
+// it while it is being read; nothing that depends on it is certain then.
 func (w *schemaWriter) body(n *expr) *expr {
-	if n.body == nil {
-		n.body = w.exprs.none // if an error occurs
+	switch {
+	case n.body != nil:
+	case n.open && w.proofs > 0:
+		w.unsure = true
+		return w.exprs.none
+	case n.open:
+		w.refersToItself(n)
+		return w.exprs.none
+	default:
+		n.open = true
 		w.within(n, func() { n.body = w.read(n.schema, n.path) })
 	}
 	return n.body
+}
+
+func (w *schemaWriter) refersToItself(n *expr) {
+	w.fail(n.path, "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+n.path)
 }
 
 // holds reports whether a value is valid against a node, in the current reading.
@@ -212,10 +226,13 @@ func (w *schemaWriter) shapes(n *expr, not bool) shapeSet {
 		w.unsure = true
 		return everything()
 	case set == nil:
-		w.fail(n.path, "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+n.path)
+		w.refersToItself(n)
 		return shapeSet{}
 	default:
 		return *set
+	}
+	if !w.spend(1, n.path) {
+		return shapeSet{}
 	}
 	if w.depth++; w.depth > 4*maxDepth {
 		w.fail(n.path, "schemas are nested deeper than %d", maxDepth)
@@ -223,7 +240,7 @@ func (w *schemaWriter) shapes(n *expr, not bool) shapeSet {
 	}
 	w.sets[key] = nil
 	found := w.findShapes(n, not)
-	if w.depth--; w.unsure || !w.spend(1, n.path) {
+	if w.depth--; w.unsure || w.err != nil {
 		delete(w.sets, key)
 	} else {
 		w.sets[key] = &found
