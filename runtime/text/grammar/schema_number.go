@@ -133,8 +133,8 @@ func tighter(a, b *limit, sign int) *limit {
 
 // joinNumbers returns the numbers in two shapes; possible is false if there are
 // certainly none.
-func joinNumbers(a, b *numberShape) (out *numberShape, possible bool) {
-	if a.whole*b.whole < 0 {
+func (w *schemaWriter) joinNumbers(a, b *numberShape) (out *numberShape, possible bool) {
+	if a.whole*b.whole < 0 || !w.spend(4+len(a.steps)/4+2*len(a.steps)*len(b.steps), b.path) {
 		return nil, false
 	}
 	out = &numberShape{whole: a.whole, lo: tighter(a.lo, b.lo, 1), hi: tighter(a.hi, b.hi, -1), path: a.path}
@@ -149,6 +149,13 @@ func joinNumbers(a, b *numberShape) (out *numberShape, possible bool) {
 			out.steps = append(out.steps, s)
 		case !s.not:
 			out.steps[i].of = commonMultiple(s.of, out.steps[i].of)
+			if !w.spend(size(out.steps[i].of)/16, b.path) {
+				return nil, false
+			}
+			if size(out.steps[i].of) > maxMultiple {
+				w.fail(b.path+"/multipleOf", "the least common multiple of multipleOf here and in other schemas is too long; use numbers with fewer digits")
+				return nil, false
+			}
 		}
 	}
 	return out, out.possible()
@@ -162,6 +169,13 @@ func (n *numberShape) possible() bool {
 	c := n.lo.value.Cmp(n.hi.value)
 	return c < 0 || c == 0 && !n.lo.open && !n.hi.open
 }
+
+// maxMultiple limits the bits of a common multiple. One number of 400 digits, the longest
+// one that is read, has 2,700.
+const maxMultiple = 1 << 14
+
+// size returns the number of bits of a number.
+func size(r *big.Rat) int { return r.Num().BitLen() + r.Denom().BitLen() }
 
 func commonMultiple(a, b *big.Rat) *big.Rat {
 	x, y := new(big.Int).Mul(a.Num(), b.Denom()), new(big.Int).Mul(b.Num(), a.Denom())
@@ -220,6 +234,9 @@ func exceptConditions(n *numberShape) []*numberShape {
 }
 
 func (w *schemaWriter) numberFits(v json.Number, n *numberShape, path string) bool {
+	if !w.spend(4+len(v)/6, path) {
+		return false
+	}
 	r, ok := rational(v)
 	if !ok {
 		if n.whole == 0 || n.lo != nil || n.hi != nil || n.steps != nil {
@@ -230,7 +247,9 @@ func (w *schemaWriter) numberFits(v json.Number, n *numberShape, path string) bo
 	if n.whole != 0 && r.IsInt() != (n.whole > 0) || !n.lo.allows(r, 1) || !n.hi.allows(r, -1) {
 		return false
 	}
-	return !slices.ContainsFunc(n.steps, func(s step) bool { return new(big.Rat).Quo(r, s.of).IsInt() == s.not })
+	return !slices.ContainsFunc(n.steps, func(s step) bool {
+		return !w.spend(2+(size(r)+size(s.of))/64, path) || new(big.Rat).Quo(r, s.of).IsInt() == s.not
+	})
 }
 
 // allows reports whether a number is above (sign 1) or below (sign -1) the limit.

@@ -152,7 +152,7 @@ func (w *schemaWriter) join(k kind, a, b *shape, path string) *shape {
 		possible := true
 		switch k {
 		case kindNumber:
-			out.number, possible = joinNumbers(a.number, b.number)
+			out.number, possible = w.joinNumbers(a.number, b.number)
 		case kindString:
 			out.texts = joinTexts(a.texts, b.texts)
 			possible = w.spend(len(out.texts), path)
