@@ -105,15 +105,15 @@ func (p *regexParser) posixBracket() (Set, bool) {
 	if !closed {
 		return nil, false
 	}
-	set, ok := posixSet(strings.TrimPrefix(name, "^"))
+	set, ok := posixSets[strings.TrimPrefix(name, "^")]
 	if !ok {
 		return nil, false
 	}
 	p.pos += len("[:") + len(name) + len(":]")
 	if strings.HasPrefix(name, "^") {
-		set = set.Negate()
+		return set().Negate(), true
 	}
-	return set, true
+	return set(), true
 }
 
 // escapedSet parses an escape that stands for a set of characters, after the backslash.

@@ -2,6 +2,7 @@ package regexp
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,56 +59,49 @@ func Property(name string) (Set, error) {
 // propertySet returns the set of \p{name}: a general category, a script or a POSIX
 // class. Case, spaces, '_' and '-' in the name are ignored.
 func propertySet(name string) (Set, error) {
-	negated := strings.HasPrefix(name, "^")
-	key := foldName(strings.TrimPrefix(name, "^"))
-	set, ok := lookupProperty(key)
-	if !ok {
-		return nil, fmt.Errorf("unknown character property %q", name)
+	set, ok := properties()[foldName(strings.TrimPrefix(name, "^"))]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("unknown character property %.40q", name)
+	case strings.HasPrefix(name, "^"):
+		return set().Negate(), nil
 	}
-	if negated {
-		set = set.Negate()
-	}
-	return set, nil
+	return set(), nil
 }
 
 func foldName(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 }
 
-func lookupProperty(key string) (Set, bool) {
-	if set, ok := posixSet(key); ok {
-		return set, true
+// properties returns the properties by their folded names. Each set is computed when it
+// is needed, and once.
+var properties = sync.OnceValue(func() map[string]func() Set {
+	known := maps.Clone(posixSets)
+	add := func(name string, set func() Set) {
+		if name = foldName(name); known[name] == nil {
+			known[name] = sync.OnceValue(set)
+		}
+	}
+	assigned := func() Set { return Category("L", "M", "N", "P", "S", "Z").Union(Table(unicode.C)) }
+	add("Cn", func() Set { return assigned().Negate() })
+	add("C", func() Set { return assigned().Negate().Union(Table(unicode.C)) })
+	for name := range unicode.Categories {
+		add(name, func() Set { return Category(name) })
 	}
 	for alias, short := range longCategories {
-		if key == alias {
-			key = short
-		}
-	}
-	for name := range unicode.Categories {
-		if foldName(name) == key && key != "cn" && key != "c" {
-			return Category(name), true
-		}
-	}
-	if key == "cn" || key == "c" {
-		assigned := Category("L", "M", "N", "P", "S", "Z").Union(Table(unicode.C))
-		if key == "c" {
-			return assigned.Negate().Union(Table(unicode.C)), true
-		}
-		return assigned.Negate(), true
+		known[alias] = known[short]
 	}
 	for name, table := range unicode.Scripts {
-		if foldName(name) == key {
-			return Table(table).Union(onigurumaAdded["script:"+name]), true
-		}
+		add(name, func() Set { return Table(table).Union(onigurumaAdded["script:"+name]) })
 	}
 	for name, table := range unicode.Properties {
-		if foldName(name) == key {
-			return Table(table), true
-		}
+		add(name, func() Set { return Table(table) })
 	}
-	set, ok := emojiProperties[key]
-	return set, ok
-}
+	for name, set := range emojiProperties {
+		add(name, func() Set { return set })
+	}
+	return known
+})
 
 var longCategories = map[string]string{
 	"letter": "l", "uppercaseletter": "lu", "lowercaseletter": "ll", "titlecaseletter": "lt",
@@ -121,39 +115,29 @@ var longCategories = map[string]string{
 	"paragraphseparator": "zp", "other": "c", "control": "cc", "format": "cf", "unassigned": "cn",
 }
 
-// posixSet returns the set of [[:name:]] and \p{name}.
-func posixSet(key string) (Set, bool) {
-	switch key {
-	case "alpha", "alphabetic":
-		return Alphabetic(), true
-	case "digit":
-		return digitSet(), true
-	case "alnum":
-		return Alphabetic().Union(digitSet()), true
-	case "upper", "uppercase":
-		return Category("Lu").Union(Table(unicode.Other_Uppercase)), true
-	case "lower", "lowercase":
-		return Category("Ll").Union(Table(unicode.Other_Lowercase)), true
-	case "space", "whitespace":
-		return Space(), true
-	case "blank":
-		return Table(unicode.Zs).Union(Set{'\t', '\t'}), true
-	case "punct":
-		return Category("P", "S"), true
-	case "cntrl":
-		return Table(unicode.Cc), true
-	case "xdigit":
-		return hexSet(), true
-	case "word":
-		return wordSet(), true
-	case "ascii":
-		return Set{0, 0x7f}, true
-	case "any":
-		return Set{0, unicode.MaxRune}, true
-	case "graph":
-		return Category("L", "M", "N", "P", "S", "Cf", "Co"), true
-	case "print":
-		return Category("L", "M", "N", "P", "S", "Cf", "Co", "Zs"), true
-	}
-	return nil, false
+// posixSets are the sets of [[:name:]] and \p{name}.
+var posixSets = map[string]func() Set{
+	"alpha":      sync.OnceValue(Alphabetic),
+	"alphabetic": sync.OnceValue(Alphabetic),
+	"digit":      sync.OnceValue(digitSet),
+	"alnum":      sync.OnceValue(func() Set { return Alphabetic().Union(digitSet()) }),
+	"upper":      sync.OnceValue(upperSet),
+	"uppercase":  sync.OnceValue(upperSet),
+	"lower":      sync.OnceValue(lowerSet),
+	"lowercase":  sync.OnceValue(lowerSet),
+	"space":      sync.OnceValue(Space),
+	"whitespace": sync.OnceValue(Space),
+	"blank":      sync.OnceValue(func() Set { return Table(unicode.Zs).Union(Set{'\t', '\t'}) }),
+	"punct":      sync.OnceValue(func() Set { return Category("P", "S") }),
+	"cntrl":      sync.OnceValue(func() Set { return Table(unicode.Cc) }),
+	"xdigit":     hexSet,
+	"word":       sync.OnceValue(wordSet),
+	"ascii":      func() Set { return Set{0, 0x7f} },
+	"any":        func() Set { return Set{0, unicode.MaxRune} },
+	"graph":      sync.OnceValue(func() Set { return Category("L", "M", "N", "P", "S", "Cf", "Co") }),
+	"print":      sync.OnceValue(func() Set { return Category("L", "M", "N", "P", "S", "Cf", "Co", "Zs") }),
 }
+
+func upperSet() Set { return Category("Lu").Union(Table(unicode.Other_Uppercase)) }
+
+func lowerSet() Set { return Category("Ll").Union(Table(unicode.Other_Lowercase)) }
