@@ -13,6 +13,22 @@ type alphabet struct {
 	classes [][]runeRange
 	keys    []string // for each class and set, '1' if the set contains the class
 	index   map[string]int
+	known   map[listID]int // numbers of sets by their lists
+	inside  [][]bool       // by set and class; see contains
+}
+
+// A listID identifies a list of ranges by its memory. Lists do not change, and many
+// parts of a pattern share one.
+type listID struct {
+	first *runeRange
+	n     int
+}
+
+func idOf(ranges []runeRange) listID {
+	if len(ranges) == 0 {
+		return listID{}
+	}
+	return listID{&ranges[0], len(ranges)}
 }
 
 const (
@@ -29,25 +45,34 @@ func rangesKey(ranges []runeRange) string {
 	return b.String()
 }
 
-// newAlphabet returns the alphabet of sets of characters.
-func newAlphabet(sets [][]runeRange) (*alphabet, error) {
-	a := &alphabet{index: map[string]int{}}
+// newAlphabet returns the alphabet of sets of characters. spend counts steps and returns
+// false when there were too many.
+func newAlphabet(sets [][]runeRange, spend func(int) bool) (*alphabet, error) {
+	a := &alphabet{index: map[string]int{}, known: map[listID]int{}}
 	type change struct {
 		at  rune
 		set int
 	}
 	changes := []change{{0, -1}}
 	for _, set := range sets {
-		set = merged(clip(set))
-		key := rangesKey(set)
-		if _, known := a.index[key]; known {
+		id := idOf(set)
+		if _, known := a.known[id]; known {
 			continue
 		}
-		n := len(a.index)
+		if !spend(2 + 4*len(set)) {
+			return nil, fmt.Errorf("%w: the patterns have too many characters and classes; use smaller ones", ErrTooLarge)
+		}
+		set = merged(clip(set))
+		key := rangesKey(set)
+		n, known := a.index[key]
+		if a.known[id] = n; known {
+			continue
+		}
+		n = len(a.index)
 		if n == maxSets {
 			return nil, fmt.Errorf("%w: more than %d different characters and classes in patterns that apply together", ErrTooLarge, maxSets)
 		}
-		a.index[key] = n
+		a.index[key], a.known[id] = n, n
 		for _, r := range set {
 			changes = append(changes, change{r.lo, n}, change{r.hi + 1, n})
 		}
@@ -82,15 +107,26 @@ func newAlphabet(sets [][]runeRange) (*alphabet, error) {
 	return a, nil
 }
 
-// contains reports for each class whether a set that the alphabet was built of contains
-// it.
-func (a *alphabet) contains(set []runeRange) []bool {
-	n := a.index[rangesKey(merged(clip(set)))]
-	out := make([]bool, len(a.classes))
-	for i, key := range a.keys {
-		out[i] = key[n] == '1'
+// number returns the number of a set that the alphabet was built of.
+func (a *alphabet) number(set []runeRange) int {
+	if n, known := a.known[idOf(set)]; known {
+		return n
 	}
-	return out
+	return a.index[rangesKey(merged(clip(set)))]
+}
+
+// contains reports for each class whether a set, by its number, contains it.
+func (a *alphabet) contains(n int) []bool {
+	if a.inside == nil {
+		a.inside = make([][]bool, len(a.index))
+	}
+	if a.inside[n] == nil {
+		a.inside[n] = make([]bool, len(a.classes))
+		for i, key := range a.keys {
+			a.inside[n][i] = key[n] == '1'
+		}
+	}
+	return a.inside[n]
 }
 
 // of returns the class of a character.

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -198,12 +199,15 @@ func (u *union) accepts(state []int32) bool {
 	})
 }
 
-func stateKey(state []int32) string {
-	key := make([]byte, 0, 4*len(state))
-	for _, s := range state {
-		key = append(key, byte(s), byte(s>>8), byte(s>>16), byte(s>>24))
+func stateKey(state []int32) string { return string(appendKey(nil, state...)) }
+
+// appendKey appends numbers to a key.
+func appendKey(key []byte, numbers ...int32) []byte {
+	key = slices.Grow(key, 4*len(numbers))
+	for _, n := range numbers {
+		key = binary.LittleEndian.AppendUint32(key, uint32(n))
 	}
-	return string(key)
+	return key
 }
 
 // trim removes transitions to states from which no text ends.
@@ -254,15 +258,15 @@ type automatonWriter struct {
 	*builder
 	*automaton
 	chars  charset
-	states []int32           // by state of the automaton, created when they are reached
-	order  []int32           // states of the automaton that were reached
-	edges  map[string][]edge // of sets of classes whose characters are single bytes
+	states []int32          // by state of the automaton, created when they are reached
+	order  []int32          // states of the automaton that were reached
+	links  map[string]state // transitions of sets of classes, without their targets
 }
 
 // automaton writes an automaton to the network.
 func (b *builder) automaton(d *automaton, chars charset) part {
 	p := part{b.state(), b.state()}
-	w := &automatonWriter{builder: b, automaton: d, chars: chars, states: make([]int32, len(d.next)), order: []int32{0}, edges: map[string][]edge{}}
+	w := &automatonWriter{builder: b, automaton: d, chars: chars, states: make([]int32, len(d.next)), order: []int32{0}, links: map[string]state{}}
 	w.states[0] = p.in
 	for i := 0; i < len(w.order) && b.err == nil; i++ {
 		at := w.order[i]
@@ -296,22 +300,28 @@ func (w *automatonWriter) write(at int32) {
 	}
 }
 
-// link adds a transition for a set of classes. Most sets consist of bytes and occur in
-// many states, so their edges are determined once.
+// link adds a transition for a set of classes. Most sets need no states of their own and
+// occur in many states, so their transitions are determined once.
 func (w *automatonWriter) link(from, to int32, classes []byte) {
-	if known, ok := w.edges[string(classes)]; ok {
-		for _, e := range known {
-			w.builder.states[from].edges = append(w.builder.states[from].edges, edge{e.lo, e.hi, to})
+	known, ok := w.links[string(classes)]
+	if !ok {
+		var ranges []runeRange
+		for i := 0; i < len(classes); i += 2 {
+			ranges = append(ranges, w.alphabet.classes[int(classes[i])|int(classes[i+1])<<8]...)
+		}
+		before, states := w.builder.states[from], len(w.builder.states)
+		w.chars(w.builder, part{from, to}, merged(ranges))
+		if len(w.builder.states) == states {
+			s := &w.builder.states[from]
+			w.links[string(classes)] = state{edges: slices.Clone(s.edges[len(before.edges):]), calls: slices.Clone(s.calls[len(before.calls):])}
 		}
 		return
 	}
-	var ranges []runeRange
-	for i := 0; i < len(classes); i += 2 {
-		ranges = append(ranges, w.alphabet.classes[int(classes[i])|int(classes[i+1])<<8]...)
+	s := &w.builder.states[from]
+	for _, e := range known.edges {
+		s.edges = append(s.edges, edge{e.lo, e.hi, to})
 	}
-	states, edges := len(w.builder.states), len(w.builder.states[from].edges)
-	w.chars(w.builder, part{from, to}, merged(ranges))
-	if s := &w.builder.states[from]; len(w.builder.states) == states && len(s.calls) == 0 {
-		w.edges[string(classes)] = slices.Clone(s.edges[edges:])
+	for _, c := range known.calls {
+		s.calls = append(s.calls, call{c.rule, to})
 	}
 }

@@ -144,36 +144,14 @@ func (p *gbnfParser) alternatives(nested bool) part {
 	return p.b.alt(parts...)
 }
 
-// sequence parses elements with their repetitions. A repeated element is parsed again
-// from its source for each copy.
+// sequence parses elements with their repetitions.
 func (p *gbnfParser) sequence(nested bool) part {
 	all := p.b.empty()
-	for p.err == nil && p.b.err == nil {
-		from := p.at
-		read := func() part { return p.element() }
-		if !p.starts() {
-			break
-		}
-		one := read()
-		to := p.at
-		lo, hi := p.repetition()
-		if lo != 1 || hi != 1 {
-			after, first := p.at, true
-			one = p.b.repeat(lo, hi, func() part {
-				if first {
-					first = false
-					return one
-				}
-				p.at = from
-				copied := read()
-				if p.err == nil && p.at != to {
-					panic("bug: an element read twice ends in two places")
-				}
-				return copied
-			})
-			if p.err == nil {
-				p.at = after
-			}
+	for p.err == nil && p.b.err == nil && p.starts() {
+		from := len(p.b.states)
+		one := p.element()
+		if lo, hi := p.repetition(); lo != 1 || hi != 1 {
+			one = p.b.repeatPart(one, from, lo, hi)
 		}
 		all = p.b.seq(all, one)
 		p.space(nested)

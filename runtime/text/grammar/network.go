@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Limits of one grammar: far above practical needs, and low enough to stop hostile
@@ -152,17 +153,22 @@ func (b *builder) call(rule int32) part {
 	return p
 }
 
-// repeat matches the part of make at least lo and at most hi times (hi < 0: any
-// number). A large part becomes a rule that is called each time.
+// repeat matches the part of make at least lo and at most hi times (hi < 0: any number).
 func (b *builder) repeat(lo, hi int, make func() part) part {
+	from := len(b.states)
+	return b.repeatPart(make(), from, lo, hi)
+}
+
+// repeatPart is repeat for a part that consists of the states with the number from and
+// above. A small part is copied, a large one becomes a rule that is called each time.
+func (b *builder) repeatPart(first part, from, lo, hi int) part {
 	const inline = 16
 	if lo == 0 && hi < 0 {
-		return b.star(make())
+		return b.star(first)
 	}
-	before := len(b.states)
-	first := make()
-	next := make
-	if len(b.states)-before > inline {
+	made, original := slices.Clone(b.states[from:]), first
+	next := func() part { return b.copied(made, int32(from), original) }
+	if len(made) > inline {
 		r := b.rule("repeated")
 		b.define(r, first)
 		next = func() part { return b.call(r) }
@@ -197,6 +203,30 @@ func (b *builder) repeat(lo, hi int, make func() part) part {
 	}
 	b.eps(at.out, end)
 	return part{p.in, end}
+}
+
+// copied adds a copy of states, the first of which had the number from, and returns the
+// copy of a part that consists of them.
+func (b *builder) copied(states []state, from int32, p part) part {
+	shift := int32(len(b.states)) - from
+	for _, s := range states {
+		c := b.state()
+		if b.err != nil {
+			return p
+		}
+		s.eps, s.edges, s.calls = slices.Clone(s.eps), slices.Clone(s.edges), slices.Clone(s.calls)
+		for i := range s.eps {
+			s.eps[i] += shift
+		}
+		for i := range s.edges {
+			s.edges[i].to += shift
+		}
+		for i := range s.calls {
+			s.calls[i].ret += shift
+		}
+		b.states[c] = s
+	}
+	return part{p.in + shift, p.out + shift}
 }
 
 // rule adds a rule, to be defined later.

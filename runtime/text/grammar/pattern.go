@@ -8,6 +8,7 @@ type pattern struct {
 	lo, hi int  // of a patternRepeat; hi < 0: no limit
 	not    bool // of a patternLook: its pattern must not match
 	behind bool // of a patternLook: it looks at the text before
+	size   int  // of a pattern that was read: the number of its nodes and ranges
 }
 
 type patternOp uint8

@@ -11,10 +11,10 @@ import (
 // still meet. Looks behind run beside it as programs of their own.
 type program struct {
 	code    []instruction
-	sets    [][]bool // by set and class
-	looks   []*program
-	anyEnd  bool  // the match may be followed by other text
-	behind  []int // the looks behind
+	sets    [][]bool   // by set and class
+	looks   []*program // looks ahead
+	behind  []*program // looks behind
+	anyEnd  bool       // the match may be followed by other text
 	spend   func(int) bool
 	ids     map[string]int32
 	states  []programState
@@ -26,7 +26,7 @@ type program struct {
 
 type instruction struct {
 	op     instructionOp
-	index  int     // of the set or the look
+	index  int     // of the set, or of the look among those in its direction
 	not    bool    // of a look
 	behind bool    // of a look
 	to     []int32 // where it continues
@@ -65,13 +65,15 @@ const (
 	maxThreads = 2000
 )
 
+var errParses = fmt.Errorf("%w: the pattern has too many parses; use fewer alternatives and repetitions", ErrTooLarge)
+
 // newProgram compiles a pattern. It matches a text that contains the pattern or, with
 // whole, is matched by it.
 func newProgram(p *pattern, a *alphabet, whole bool, spend func(int) bool) (*program, error) {
 	g := &program{spend: spend, ids: map[string]int32{}, accepting: map[int32]bool{}, classes: len(a.classes), anyEnd: !whole}
-	c := &compiler{program: g, alphabet: a, known: map[string]int{}}
+	c := &compiler{program: g, alphabet: a, known: map[int]int{}}
 	if !whole {
-		p = concat(repeated(setOf(runeRange{0, maxRune}), 0, -1), p)
+		p = concat(repeated(setOf(anyRune...), 0, -1), p)
 	}
 	c.compile(p, c.add(instruction{op: runMatch}))
 	return g, c.err
@@ -88,7 +90,7 @@ func newLook(p *pattern, a *alphabet, behind bool, spend func(int) bool) (*progr
 	if p.has(patternLook, patternEnd) {
 		return nil, fmt.Errorf("look-arounds in a look-behind are not supported; write them outside of it")
 	}
-	return newProgram(concat(repeated(setOf(runeRange{0, maxRune}), 0, -1), p), a, true, spend)
+	return newProgram(concat(repeated(setOf(anyRune...), 0, -1), p), a, true, spend)
 }
 
 // A compiler writes the instructions of a program from the last to the first, so the
@@ -96,7 +98,7 @@ func newLook(p *pattern, a *alphabet, behind bool, spend func(int) bool) (*progr
 type compiler struct {
 	*program
 	alphabet *alphabet
-	known    map[string]int // sets by key
+	known    map[int]int // sets by their number in the alphabet
 	depth    int
 	err      error
 }
@@ -144,18 +146,18 @@ func (c *compiler) compile(p *pattern, to int32) int32 {
 	case patternBegin:
 		return c.add(instruction{op: runBegin, to: []int32{to}})
 	case patternEnd:
-		return c.look(look(setOf(runeRange{0, maxRune}), true, false), to)
+		return c.look(look(setOf(anyRune...), true, false), to)
 	}
 	return to
 }
 
 func (c *compiler) set(ranges []runeRange) int {
-	key := rangesKey(merged(clip(ranges)))
-	n, ok := c.known[key]
+	of := c.alphabet.number(ranges)
+	n, ok := c.known[of]
 	if !ok {
 		n = len(c.sets)
-		c.known[key] = n
-		c.sets = append(c.sets, c.alphabet.contains(ranges))
+		c.known[of] = n
+		c.sets = append(c.sets, c.alphabet.contains(of))
 	}
 	return n
 }
@@ -189,18 +191,19 @@ func (c *compiler) look(p *pattern, to int32) int32 {
 		}
 		return to
 	}
+	list := &c.looks
 	if p.behind {
-		c.program.behind = append(c.program.behind, len(c.looks))
+		list = &c.behind
 	}
-	c.looks = append(c.looks, inner)
-	return c.add(instruction{op: runLook, index: len(c.looks) - 1, not: p.not, behind: p.behind, to: []int32{to}})
+	*list = append(*list, inner)
+	return c.add(instruction{op: runLook, index: len(*list) - 1, not: p.not, behind: p.behind, to: []int32{to}})
 }
 
 func (g *program) start() (int32, error) {
 	behind := make([]int32, len(g.behind))
 	for i, l := range g.behind {
 		var err error
-		if behind[i], err = g.looks[l].start(); err != nil {
+		if behind[i], err = l.start(); err != nil {
 			return 0, err
 		}
 	}
@@ -229,12 +232,18 @@ func (g *program) step(state int32, class int) (int32, error) {
 		return state, nil
 	}
 	if g.next[state] == nil {
+		if !g.spend(g.classes / 16) {
+			return 0, errParses
+		}
 		g.next[state] = slices.Repeat([]int32{noState - 1}, g.classes)
 	}
 	if to := g.next[state][class]; to >= noState {
 		return to, nil
 	}
 	s := g.states[state] // a copy: close appends to the states
+	if !g.spend((len(g.behind) + len(s.threads)) / 4) {
+		return 0, errParses
+	}
 	behind := make([]int32, len(g.behind))
 	for i, l := range g.behind {
 		behind[i] = s.behind[i]
@@ -242,7 +251,7 @@ func (g *program) step(state int32, class int) (int32, error) {
 			continue
 		}
 		var err error
-		if behind[i], err = g.looks[l].step(behind[i], class); err != nil {
+		if behind[i], err = l.step(behind[i], class); err != nil {
 			return 0, err
 		}
 	}
@@ -289,9 +298,7 @@ func (g *program) begin(list []pending, p pending) ([]pending, bool) {
 	case g.looks[p.look].states[p.state].now:
 		return list, !p.not
 	}
-	i, found := slices.BinarySearchFunc(list, p, func(a, b pending) int {
-		return cmp.Or(cmp.Compare(a.look, b.look), cmp.Compare(a.state, b.state))
-	})
+	i, found := slices.BinarySearchFunc(list, p, comparePending)
 	if found {
 		return list, true
 	}
@@ -301,19 +308,26 @@ func (g *program) begin(list []pending, p pending) ([]pending, bool) {
 // close follows the instructions that read no character and returns the resulting
 // state.
 func (g *program) close(list []thread, behind []int32, first bool) (int32, error) {
-	seen := map[string]bool{}
-	free := map[int32]bool{} // instructions with a thread that needs no look-ahead
+	seen := map[string]bool{} // threads that need look-aheads
+	free := map[int32]bool{}  // instructions with a thread that needs none
 	out := programState{behind: behind}
 	for len(list) > 0 {
 		t := list[len(list)-1]
 		list = list[:len(list)-1]
-		key := threadKey(t)
-		if seen[key] || free[t.at] {
+		if free[t.at] {
 			continue
 		}
-		seen[key], free[t.at] = true, len(t.pending) == 0
-		if len(seen) > maxThreads || !g.spend(1+len(t.pending)) {
-			return 0, fmt.Errorf("%w: the pattern has too many parses; use fewer alternatives and repetitions", ErrTooLarge)
+		if len(t.pending) == 0 {
+			free[t.at] = true
+		} else {
+			key := string(appendThread(nil, t))
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+		}
+		if len(seen)+len(free) > maxThreads || !g.spend(1+len(t.pending)+len(g.code[t.at].to)/4) {
+			return 0, errParses
 		}
 		switch code := &g.code[t.at]; code.op {
 		case runSplit:
@@ -337,16 +351,16 @@ func (g *program) close(list []thread, behind []int32, first bool) (int32, error
 			out.threads = append(out.threads, t)
 		}
 	}
-	return g.state(out), nil
+	return g.state(out)
 }
 
 // look evaluates a look at the current place of the text.
 func (g *program) look(code *instruction, list []pending, behind []int32, first bool) (rest []pending, ok bool, err error) {
-	l := g.looks[code.index]
 	if code.behind {
-		at := behind[slices.Index(g.behind, code.index)]
-		return list, (at != noState && l.accepts(at)) != code.not, nil
+		at := behind[code.index]
+		return list, (at != noState && g.behind[code.index].accepts(at)) != code.not, nil
 	}
+	l := g.looks[code.index]
 	if len(l.behind) > 0 {
 		return nil, false, fmt.Errorf("a look-behind or a word boundary in a look-ahead is not supported; write it outside of it")
 	}
@@ -358,36 +372,45 @@ func (g *program) look(code *instruction, list []pending, behind []int32, first 
 	return rest, ok, nil
 }
 
-func threadKey(t thread) string {
-	key := []int32{t.at}
+func comparePending(a, b pending) int {
+	return cmp.Or(cmp.Compare(a.look, b.look), cmp.Compare(a.state, b.state))
+}
+
+// appendThread appends a thread to the key of a state.
+func appendThread(key []byte, t thread) []byte {
+	key = appendKey(key, t.at)
 	for _, p := range t.pending {
-		key = append(key, p.look, p.state)
+		key = appendKey(key, p.look, p.state)
 	}
-	return stateKey(key)
+	return key
 }
 
 // state returns the number of a state.
-func (g *program) state(s programState) int32 {
+func (g *program) state(s programState) (int32, error) {
 	if len(s.threads) == 0 {
-		return noState
+		return noState, nil
 	}
-	var key string
+	key := []byte("now")
 	if s.now {
 		s = programState{now: true}
-		key = "now"
 	} else {
-		slices.SortFunc(s.threads, func(a, b thread) int { return cmp.Compare(threadKey(a), threadKey(b)) })
-		key = stateKey(s.behind)
+		slices.SortFunc(s.threads, func(a, b thread) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), slices.CompareFunc(a.pending, b.pending, comparePending))
+		})
+		key = appendKey(nil, s.behind...)
 		for _, t := range s.threads {
-			key += threadKey(t) + stateKey([]int32{-1})
+			key = appendKey(appendThread(key, t), -1)
 		}
 	}
-	id, ok := g.ids[key]
+	if !g.spend(len(key) / 32) {
+		return 0, errParses
+	}
+	id, ok := g.ids[string(key)]
 	if !ok {
 		id = int32(len(g.states))
-		g.ids[key] = id
+		g.ids[string(key)] = id
 		g.states = append(g.states, s)
 		g.next = append(g.next, nil)
 	}
-	return id
+	return id, nil
 }

@@ -61,6 +61,7 @@ type schemaWriter struct {
 	known        map[*object]bool     // schemas with checked keywords
 	patterns     map[patternKey]*pattern
 	namePatterns map[string]*expr // names that match a pattern
+	textIDs      map[string]int32
 	tests        map[string]testMachine
 	valueKeys    map[*shape]map[string]bool
 	noText       map[string]bool   // whether no string meets tests
@@ -78,7 +79,7 @@ type schemaWriter struct {
 }
 
 func newSchemaWriter(root any) *schemaWriter {
-	w := &schemaWriter{b: &builder{}, named: map[string]int32{}}
+	w := &schemaWriter{b: &builder{}, named: map[string]int32{}, textIDs: map[string]int32{}}
 	w.open(root)
 	return w
 }

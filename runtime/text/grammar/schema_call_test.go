@@ -37,6 +37,30 @@ func TestTaggedArguments(t *testing.T) {
 	}
 }
 
+// TestToolsPatterns checks that the conditions of one tool's arguments do not replace those
+// of another.
+func TestToolsPatterns(t *testing.T) {
+	t.Parallel()
+	format := CallFormat{Open: "<", Shut: ">", Name: "name", Arguments: "arguments"}
+	tool := func(name, pattern string) Tool {
+		return Tool{name, []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`)}
+	}
+	g, err := parseCall(format, []Tool{tool("f", "^x$"), tool("g", "^y$")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]bool{
+		`<{"name":"f","arguments":{"a":"x"}}>`: true,
+		`<{"name":"f","arguments":{"a":"y"}}>`: false,
+		`<{"name":"g","arguments":{"a":"y"}}>`: true,
+		`<{"name":"g","arguments":{"a":"x"}}>`: false,
+	} {
+		if got, err := g.Match(call); got != want || err != nil {
+			t.Errorf("%s: match %v, want %v, %v", call, got, want, err)
+		}
+	}
+}
+
 // TestPythonArguments checks conditions on the arguments of calls in Python.
 func TestPythonArguments(t *testing.T) {
 	t.Parallel()

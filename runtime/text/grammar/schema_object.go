@@ -69,7 +69,8 @@ func (w *schemaWriter) fieldsOf(o *object, path string) *fields {
 func (w *schemaWriter) namesLike(text, path string) *expr {
 	n := w.namePatterns[text]
 	if n == nil {
-		n = w.leaf(restricted(kindString, &shape{texts: []textTest{{kind: testPattern, text: text, path: path}}}), path)
+		t := textTest{kind: testPattern, text: text, id: w.textID("pattern " + text), path: path}
+		n = w.leaf(restricted(kindString, &shape{texts: []textTest{t}}), path)
 		w.namePatterns[text] = n
 	}
 	return n

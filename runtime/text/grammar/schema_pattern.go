@@ -19,8 +19,15 @@ func readPattern(text string, loose bool) (*pattern, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("pattern %.80q: %w", text, r.err)
 	}
+	p.size = r.size
 	return p, nil
 }
+
+// The characters that the dot matches: in any dialect, and in all of them.
+var (
+	looseDot  = without(runeRange{'\n', '\n'})
+	strictDot = without(runeRange{'\n', '\n'}, runeRange{'\r', '\r'}, runeRange{0x2028, 0x2029})
+)
 
 // maxSize limits the number of nodes and ranges of a pattern.
 const maxSize = 1 << 16
@@ -70,6 +77,7 @@ func (r *patternReader) alternatives() *pattern {
 	defer func() { r.depth-- }()
 	kids := []*pattern{r.sequence()}
 	for r.err == nil && r.skip("|") {
+		r.grow(1)
 		kids = append(kids, r.sequence())
 	}
 	if len(kids) == 1 {
@@ -99,9 +107,9 @@ func (r *patternReader) atom() *pattern {
 		return r.set(r.class())
 	case '.':
 		if r.loose {
-			return r.set(without(runeRange{'\n', '\n'}))
+			return r.set(looseDot)
 		}
-		return r.set(without(runeRange{'\n', '\n'}, runeRange{'\r', '\r'}, runeRange{0x2028, 0x2029}))
+		return r.set(strictDot)
 	case '(':
 		return r.group()
 	case '^':

@@ -155,7 +155,7 @@ func (w *schemaWriter) join(k kind, a, b *shape, path string) *shape {
 			out.number, possible = w.joinNumbers(a.number, b.number)
 		case kindString:
 			out.texts = joinTexts(a.texts, b.texts)
-			possible = w.spend(len(out.texts), path)
+			possible = w.spend(len(out.texts)+len(a.texts)*len(b.texts)/8, path)
 		case kindArray:
 			out.array, possible = w.joinArrays(a.array, b.array)
 		case kindObject:
@@ -247,7 +247,7 @@ func (w *schemaWriter) except(k kind, s *shape, path string) []*shape {
 	case kindString:
 		tests := s.texts
 		if s.values != nil {
-			tests = []textTest{wordsTest(s.values, path)}
+			tests = []textTest{w.wordsTest(s.values, path)}
 		}
 		for _, t := range tests {
 			t.not = !t.not

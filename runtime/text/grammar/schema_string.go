@@ -161,7 +161,7 @@ func (w *schemaWriter) single(tests []textTest, chars charset) (part, bool) {
 		return part{}, false
 	}
 	p := w.patternOf(tests[0], false, false)
-	if p == nil {
+	if p == nil || !w.spend(p.size, tests[0].path) {
 		return part{}, false
 	}
 	return w.b.pattern(p, chars, tests[0].kind == testFormat)
@@ -178,7 +178,7 @@ func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 		if !isText {
 			w.fail(path+"/pattern", "expected a string")
 		}
-		tests = append(tests, textTest{kind: testPattern, text: text, path: path + "/pattern"})
+		tests = append(tests, textTest{kind: testPattern, text: text, id: w.textID("pattern " + text), path: path + "/pattern"})
 	}
 	if v, ok := o.get("format"); ok {
 		name, isText := v.(string)
@@ -186,7 +186,7 @@ func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 			w.fail(path+"/format", "expected the name of a format")
 		}
 		if _, known := formats[name]; known {
-			tests = append(tests, textTest{kind: testFormat, text: name, path: path + "/format"})
+			tests = append(tests, textTest{kind: testFormat, text: name, id: w.textID("format " + name), path: path + "/format"})
 		}
 	}
 	if tests == nil {
@@ -209,7 +209,7 @@ next:
 	for _, t := range b {
 		for i, known := range out {
 			switch {
-			case known.key() == t.key():
+			case known.equal(t):
 				continue next
 			case known.kind == testLength && t.kind == testLength && !known.not && !t.not:
 				out[i].lo = max(known.lo, t.lo)

@@ -11,6 +11,7 @@ type textTest struct {
 	kind   testKind
 	text   string   // a pattern, or the name of a format
 	words  []string // a list of words
+	id     int32    // of the text or the words; see schemaWriter.textID
 	lo, hi int      // a length; hi < 0: no limit
 	not    bool     // the string must not meet the condition
 	path   string
@@ -25,16 +26,37 @@ const (
 	testWords
 )
 
-func wordsTest(values []any, path string) textTest {
+// wordsTest returns the test for a list of words.
+func (w *schemaWriter) wordsTest(values []any, path string) textTest {
 	t := textTest{kind: testWords, path: path}
+	var all strings.Builder
 	for _, v := range values {
 		t.words = append(t.words, v.(string))
+		fmt.Fprintf(&all, "%q", v)
 	}
+	w.spend(all.Len()/4, path)
+	t.id = w.textID("words " + all.String())
 	return t
 }
 
+// textID returns the number of a text.
+func (w *schemaWriter) textID(text string) int32 {
+	id, known := w.textIDs[text]
+	if !known {
+		id = int32(len(w.textIDs))
+		w.textIDs[text] = id
+	}
+	return id
+}
+
+// key returns a short text that is equal for equal tests.
 func (t textTest) key() string {
-	return fmt.Sprintf("%d %v %d %d %d %q %q", t.kind, t.not, t.lo, t.hi, len(t.words), t.text, t.words)
+	return fmt.Sprintf("%d %v %d %d %d", t.kind, t.not, t.id, t.lo, t.hi)
+}
+
+// equal reports whether two tests are met by the same strings.
+func (t textTest) equal(o textTest) bool {
+	return t.kind == o.kind && t.not == o.not && t.id == o.id && t.lo == o.lo && t.hi == o.hi
 }
 
 func testsKey(tests []textTest) string {
@@ -64,6 +86,7 @@ func (w *schemaWriter) patternOf(t textTest, loose, narrow bool) *pattern {
 			w.fail(t.path, "%v", err)
 			return nil
 		}
+		w.spend(p.size/2, t.path)
 		w.patterns[key] = p
 	}
 	return p
@@ -82,11 +105,7 @@ func (w *schemaWriter) machines(tests []textTest) ([]machine, *alphabet, error) 
 	for i, t := range tests {
 		switch t.kind {
 		case testWords:
-			for _, word := range t.words {
-				for _, c := range word {
-					sets = append(sets, []runeRange{{c, c}})
-				}
-			}
+			sets = append(sets, w.charactersOf(t)...)
 		case testPattern, testFormat:
 			if patterns[i] = w.patternOf(t, w.loose != t.not, len(tests) > 1); patterns[i] == nil {
 				return nil, nil, w.err
@@ -94,10 +113,7 @@ func (w *schemaWriter) machines(tests []textTest) ([]machine, *alphabet, error) 
 			sets = patterns[i].sets(sets)
 		}
 	}
-	if !w.spend(len(sets), tests[0].path) {
-		return nil, nil, w.err
-	}
-	a, err := newAlphabet(append(sets, []runeRange{{0, maxRune}}))
+	a, err := newAlphabet(append(sets, anyRune), func(n int) bool { return w.spend(n, tests[0].path) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,6 +137,24 @@ func (w *schemaWriter) machines(tests []textTest) ([]machine, *alphabet, error) 
 		}
 	}
 	return list, a, nil
+}
+
+// charactersOf returns the characters of a test's words, each once.
+func (w *schemaWriter) charactersOf(t textTest) [][]runeRange {
+	var sets [][]runeRange
+	seen := map[rune]bool{}
+	for _, word := range t.words {
+		for _, c := range word {
+			if !seen[c] {
+				seen[c] = true
+				sets = append(sets, []runeRange{{c, c}})
+			}
+		}
+		if !w.spend(len(word), t.path) {
+			break
+		}
+	}
+	return sets
 }
 
 // sets appends the sets of characters in a pattern to a list.

@@ -122,13 +122,7 @@ func intersect(a, b []runeRange) []runeRange {
 }
 
 // without returns anyRune without the ranges.
-func without(ranges ...runeRange) []runeRange {
-	out := anyRune
-	for _, r := range ranges {
-		out = intersect(out, []runeRange{{0, r.lo - 1}, {r.hi + 1, maxRune}})
-	}
-	return out
-}
+func without(ranges ...runeRange) []runeRange { return clip(outside(ranges)) }
 
 // merged returns the ranges in order, without overlaps.
 func merged(ranges []runeRange) []runeRange {
