@@ -56,7 +56,7 @@ func parseCall(format CallFormat, tools []Tool, answer []byte) (*Grammar, error)
 		}
 		b := w.b
 		if format.Name == "" {
-			calls = append(calls, b.seq(w.text(t.Name), w.counter(format.Numbered), w.text(format.Between), arguments, w.text(format.End)))
+			calls = append(calls, b.seq(w.b.literal(t.Name), w.counter(format.Numbered), w.b.literal(format.Between), arguments, w.b.literal(format.End)))
 			continue
 		}
 		name := w.member(b.literal(writeJSON(format.Name)), b.literal(writeJSON(t.Name)))

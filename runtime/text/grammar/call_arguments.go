@@ -59,11 +59,11 @@ func (w *schemaWriter) argument(name string, value *expr, path string) part {
 		if f.Quote != "" {
 			assign = ":"
 		}
-		return w.b.seq(w.text(name+assign), w.in(asPython, value))
+		return w.b.seq(w.b.literal(name+assign), w.in(asPython, value))
 	case f.Python || strings.ContainsAny(name, "<>\"\r\n"):
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
 	}
-	return w.b.seq(w.text(f.Argument[0]+name+f.Argument[1]), w.in(asText, value), w.text(f.Argument[2]))
+	return w.b.seq(w.b.literal(f.Argument[0]+name+f.Argument[1]), w.in(asText, value), w.b.literal(f.Argument[2]))
 }
 
 // inMode returns the values that are written in the current mode. A text whose schema
@@ -92,10 +92,10 @@ func (w *schemaWriter) inMode(set shapeSet) shapeSet {
 func (w *schemaWriter) word(v any) part {
 	text := writeJSON(v)
 	if w.mode != asPython {
-		return w.text(text)
+		return w.b.literal(text)
 	}
 	python := map[string]string{"true": "True", "false": "False", "null": "None"}[text]
-	return w.b.alt(w.text(python), w.text(text))
+	return w.b.alt(w.b.literal(python), w.b.literal(text))
 }
 
 // plain reports whether strings are written without escapes.
@@ -118,9 +118,9 @@ func (w *schemaWriter) kind(text bool, p part) part {
 	case w.mode != asText || k[0] == "":
 		return p
 	case text:
-		return w.b.seq(w.text(k[0]), p)
+		return w.b.seq(w.b.literal(k[0]), p)
 	}
-	return w.b.seq(w.text(k[1]), p)
+	return w.b.seq(w.b.literal(k[1]), p)
 }
 
 // bareKeys reports whether keys have no quotes.
@@ -129,12 +129,12 @@ func (w *schemaWriter) bareKeys() bool { return w.mode == asPython && w.format.Q
 // key writes the name of an object's member.
 func (w *schemaWriter) key(name, path string) part {
 	if !w.bareKeys() {
-		return w.text(writeJSON(name))
+		return w.b.literal(writeJSON(name))
 	}
 	if !identifiers.MatchString(name) {
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
 	}
-	return w.text(name)
+	return w.b.literal(name)
 }
 
 // plainText writes a constant as it is.
@@ -146,7 +146,7 @@ func (w *schemaWriter) plainText(text, path string) part {
 	if w.mode == asPython {
 		quote = w.format.Quote
 	}
-	return w.text(quote + text + quote)
+	return w.b.literal(quote + text + quote)
 }
 
 // plainChars writes the characters of a string with a pattern or limits. The first

@@ -106,20 +106,47 @@ func keyOf(v any) string {
 	switch v := v.(type) {
 	case json.Number:
 		return numberText(v)
-	case []any:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = keyOf(x)
-		}
-		return "[" + strings.Join(parts, ",") + "]"
-	case *object:
-		parts := make([]string, 0, len(v.keys))
-		for _, k := range slices.Sorted(slices.Values(v.keys)) {
-			parts = append(parts, writeJSON(k)+":"+keyOf(v.values[k]))
-		}
-		return "{" + strings.Join(parts, ",") + "}"
+	case string:
+		return quoted(v)
 	}
-	return writeJSON(v)
+	return string(appendKeyOf(nil, v))
+}
+
+func appendKeyOf(out []byte, v any) []byte {
+	separator := func(i int) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+	}
+	switch v := v.(type) {
+	case []any:
+		out = append(out, '[')
+		for i, x := range v {
+			separator(i)
+			out = appendKeyOf(out, x)
+		}
+		return append(out, ']')
+	case *object:
+		out = append(out, '{')
+		for i, k := range slices.Sorted(slices.Values(v.keys)) {
+			separator(i)
+			out = appendKeyOf(append(append(out, quoted(k)...), ':'), v.values[k])
+		}
+		return append(out, '}')
+	case json.Number, string:
+		return append(out, keyOf(v)...)
+	}
+	return append(out, writeJSON(v)...)
+}
+
+// quoted returns the JSON of a string.
+func quoted(text string) string {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
+			return writeJSON(text)
+		}
+	}
+	return `"` + text + `"`
 }
 
 // numberText formats integers without point and exponent, so that 1, 1.0 and 1e0 are

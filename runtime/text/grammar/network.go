@@ -99,10 +99,17 @@ func (b *builder) bytes(lo, hi byte) part {
 	return p
 }
 
+// literal matches a text, with one state per byte.
 func (b *builder) literal(text string) part {
+	if len(b.states)+len(text) >= maxStates {
+		b.fail(fmt.Errorf("%w: more than %d states", ErrTooLarge, maxStates))
+		return b.nothing()
+	}
 	p := b.empty()
 	for i := range len(text) {
-		p = b.seq(p, b.bytes(text[i], text[i]))
+		to := b.state()
+		b.states[p.out].edges = append(b.states[p.out].edges, edge{text[i], text[i], to})
+		p.out = to
 	}
 	return p
 }

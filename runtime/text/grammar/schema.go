@@ -62,7 +62,8 @@ type schemaWriter struct {
 	patterns     map[patternKey]*pattern
 	namePatterns map[string]*expr // names that match a pattern
 	textIDs      map[string]int32
-	tests        map[string]testMachine
+	conditions   map[any]int32 // numbers of conditions; see listed
+	tests        map[readTest]testMachine
 	valueKeys    map[*shape]map[string]bool
 	noText       map[string]bool   // whether no string meets tests
 	apart        map[[2]int32]bool // nodes that are known to be disjoint, or not
@@ -88,8 +89,9 @@ func newSchemaWriter(root any) *schemaWriter {
 func (w *schemaWriter) open(root any) {
 	w.root, w.documents, w.exprs = root, newDocuments(root), newExprs()
 	w.sets, w.rules, w.known = map[setKey]*shapeSet{}, map[ruleKey]int32{}, map[*object]bool{}
-	w.patterns, w.namePatterns, w.tests = map[patternKey]*pattern{}, map[string]*expr{}, map[string]testMachine{}
+	w.patterns, w.namePatterns, w.tests = map[patternKey]*pattern{}, map[string]*expr{}, map[readTest]testMachine{}
 	w.scan(root, "", 0)
+	w.conditions = map[any]int32{}
 	w.valueKeys, w.apart, w.noText = map[*shape]map[string]bool{}, map[[2]int32]bool{}, map[string]bool{}
 }
 
@@ -124,7 +126,7 @@ func (w *schemaWriter) fail(path, format string, args ...any) part {
 		if path == "" {
 			path = "/"
 		}
-		w.err = fmt.Errorf("schema at %s: %s", path, fmt.Sprintf(format, args...))
+		w.err = fmt.Errorf("schema at %s: %s", shortened(path), fmt.Sprintf(format, args...))
 	}
 	return w.b.nothing()
 }

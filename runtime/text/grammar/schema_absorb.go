@@ -1,12 +1,9 @@
 package grammar
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// Limits of absorbed: the length of a list, and the number of conditions and words of one
-// shape. Longer ones are kept as they are.
+// Limits of absorbed: the length of a list, and the number of conditions of one shape.
+// Longer ones are kept as they are.
 const (
 	maxAbsorbed = 512
 	maxListed   = 64
@@ -15,7 +12,14 @@ const (
 // absorbed removes the shapes whose conditions include all conditions of another, so
 // their values are among those of the other one. Products of alternatives have many.
 func (w *schemaWriter) absorbed(list []*shape, path string) []*shape {
-	if len(list) < 2 || len(list) > maxAbsorbed || !w.spend(len(list)*len(list)/4, path) {
+	if len(list) < 2 || len(list) > maxAbsorbed {
+		return list
+	}
+	total := 0
+	for _, s := range list {
+		total += len(w.listed(s))
+	}
+	if !w.spend(total/2+len(list)*(len(list)+total/16)/4, path) {
 		return list
 	}
 	var out []*shape
@@ -28,53 +32,68 @@ func (w *schemaWriter) absorbed(list []*shape, path string) []*shape {
 	return out
 }
 
-// contains reports whether the conditions of s are among those of other.
+// contains reports whether the conditions of s are among those of other, once they are
+// listed.
 func (s *shape) contains(other *shape) bool {
-	a, b := s.listed(), other.listed()
+	a, b := s.conditions, other.conditions
 	if a == nil || b == nil || s.typed && !other.typed || len(a) > len(b) {
 		return false
 	}
 	for _, condition := range a {
-		if _, found := slices.BinarySearch(b, condition); !found {
+		for len(b) > 0 && b[0] < condition {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != condition {
 			return false
 		}
 	}
 	return true
 }
 
-// listed returns the conditions of a shape of strings or objects in order, or nil.
-func (s *shape) listed() []string {
+// Conditions that have no identity of their own.
+type (
+	requiredName string
+	memberCount  struct{ lo, hi int }
+)
+
+// listed returns the numbers of the conditions of a shape of strings or objects in order,
+// or nil.
+func (w *schemaWriter) listed(s *shape) []int32 {
 	if s.conditions != nil || s.texts == nil && s.object == nil {
 		return s.conditions
 	}
-	var list []string
-	if o := s.object; o != nil && len(o.fields)+len(o.required)+len(o.keys)+len(o.members) > maxListed {
+	add := func(condition any) {
+		n, known := w.conditions[condition]
+		if !known {
+			n = int32(len(w.conditions))
+			w.conditions[condition] = n
+		}
+		s.conditions = append(s.conditions, n)
+	}
+	o := s.object
+	if o != nil && o.size() > maxListed {
 		return nil
 	}
 	for _, t := range s.texts {
-		if len(t.words) > maxListed {
-			return nil
-		}
-		list = append(list, t.key())
+		add(t.testID)
 	}
-	if o := s.object; o != nil {
+	if o != nil {
 		for _, f := range o.fields {
-			list = append(list, fmt.Sprintf("fields %p", f))
+			add(f)
 		}
 		for _, name := range o.required {
-			list = append(list, "required "+name)
+			add(requiredName(name))
 		}
 		for _, k := range o.keys {
-			list = append(list, fmt.Sprintf("names %d", k.id))
+			add(k)
 		}
 		for _, m := range o.members {
-			list = append(list, fmt.Sprintf("member %d %d", m.name.id, m.value.id))
+			add(m)
 		}
 		if o.lo > 0 || o.hi >= 0 {
-			list = append(list, fmt.Sprintf("number %d %d", o.lo, o.hi))
+			add(memberCount{o.lo, o.hi})
 		}
 	}
-	slices.Sort(list)
-	s.conditions = list
-	return list
+	slices.Sort(s.conditions)
+	return s.conditions
 }

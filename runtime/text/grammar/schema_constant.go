@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -24,7 +23,7 @@ func (w *schemaWriter) constant(v any, path string) part {
 	var parts []part
 	switch v := v.(type) {
 	case json.Number:
-		return w.text(plainNumber(v))
+		return w.b.literal(plainNumber(v))
 	case []any:
 		for i, x := range v {
 			if i > 0 {
@@ -48,7 +47,7 @@ func (w *schemaWriter) constant(v any, path string) part {
 			return w.plainText(v, path)
 		}
 	}
-	return w.text(writeJSON(v))
+	return w.b.literal(writeJSON(v))
 }
 
 // inside writes a constant inside of another.
@@ -57,22 +56,6 @@ func (w *schemaWriter) inside(v any, path string) part {
 	w.mode = before.inner()
 	defer func() { w.mode = before }()
 	return w.constant(v, path)
-}
-
-// text writes a text literally, with one state per byte.
-func (w *schemaWriter) text(text string) part {
-	b := w.b
-	if len(b.states)+len(text) >= maxStates {
-		b.fail(fmt.Errorf("%w: more than %d states", ErrTooLarge, maxStates))
-		return b.nothing()
-	}
-	p := b.empty()
-	for i := range len(text) {
-		to := b.state()
-		b.states[p.out].edges = append(b.states[p.out].edges, edge{text[i], text[i], to})
-		p.out = to
-	}
-	return p
 }
 
 // plainNumber formats a constant as in the schema, but integers without point and
@@ -111,6 +94,9 @@ func (w *schemaWriter) freeKey(taken []string) part {
 	for _, name := range taken {
 		at := open.out
 		for _, r := range name {
+			if b.err != nil {
+				return b.nothing()
+			}
 			to, ok := next[at][r]
 			if !ok {
 				p := b.set([]runeRange{{r, r}}, spell)
@@ -124,6 +110,9 @@ func (w *schemaWriter) freeKey(taken []string) part {
 		taking[at] = true
 	}
 	for _, at := range order {
+		if b.err != nil {
+			break
+		}
 		used := slices.Clone(escaped)
 		for r := range next[at] {
 			used = append(used, runeRange{r, r})

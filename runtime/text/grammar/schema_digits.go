@@ -97,7 +97,7 @@ func (w *schemaWriter) multiples(n *numberShape) part {
 			value := new(big.Rat).Mul(new(big.Rat).SetInt(at), s.of)
 			text := decimal(value)
 			if w.numberFits(jsonNumber(text), n, n.path) {
-				parts = append(parts, w.text(text))
+				parts = append(parts, w.b.literal(text))
 			}
 		}
 		return w.b.alt(parts...)

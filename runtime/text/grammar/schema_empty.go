@@ -119,9 +119,10 @@ func (w *schemaWriter) emptyArrays(a *arrayShape, path string, depth int) bool {
 	return false
 }
 
-// weight returns the approximate length of a value's JSON.
+// weight returns the approximate length of a value's JSON, and a constant for the work
+// on each value in it.
 func weight(v any) int {
-	n := 2
+	n := 12
 	switch v := v.(type) {
 	case *object:
 		for _, k := range v.keys {

@@ -1,8 +1,8 @@
 package grammar
 
 import (
-	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // An expr is a schema as a Boolean expression. Equal expressions are the same node, so
@@ -63,13 +63,24 @@ func (w *schemaWriter) node(schema any, path string) *expr {
 		key := schemaKey{s, w.enter(s)}
 		x := w.exprs.schemas[key]
 		if x == nil {
-			x = w.exprs.add(&expr{op: exprSchema, schema: s, path: path, scope: key.scope})
+			x = w.exprs.add(&expr{op: exprSchema, schema: s, path: shortened(path), scope: key.scope})
 			w.exprs.schemas[key] = x
 		}
 		return x
 	}
 	w.fail(path, "expected an object, true or false, found %.40s", writeJSON(schema))
 	return w.exprs.none
+}
+
+// maxPath limits the bytes of a path. Each node of a schema keeps one.
+const maxPath = 1000
+
+// shortened returns a path with at most maxPath bytes and a mark where it was cut.
+func shortened(path string) string {
+	if len(path) <= maxPath {
+		return path
+	}
+	return strings.ToValidUTF8(path[:maxPath], "") + "…"
 }
 
 func (w *schemaWriter) leaf(set shapeSet, path string) *expr {
@@ -139,10 +150,7 @@ func (w *schemaWriter) interned(op exprOp, kids []*expr) *expr {
 		ids[i] = k.id
 	}
 	slices.Sort(ids)
-	key := []byte{byte(op)}
-	for _, id := range ids {
-		key = binary.LittleEndian.AppendUint32(key, uint32(id))
-	}
+	key := appendKey([]byte{byte(op)}, ids...)
 	x := w.exprs.combined[string(key)]
 	if x == nil {
 		x = w.exprs.add(&expr{op: op, kids: kids, path: kids[0].path})
@@ -286,11 +294,13 @@ func (w *schemaWriter) union(n *expr, not bool) shapeSet {
 	var out shapeSet
 	for _, kid := range n.kids {
 		for k, list := range w.shapes(kid, not) {
-			out[k] = append(out[k], list...)
+			if out[k] = append(out[k], list...); len(out[k]) > 2*maxShapes {
+				out[k] = w.checked(w.simplified(out[k], n.path), n.path)
+			}
 		}
 	}
 	for k, list := range out {
-		out[k] = w.absorbed(w.checked(simplified(list), n.path), n.path)
+		out[k] = w.absorbed(w.checked(w.simplified(list, n.path), n.path), n.path)
 	}
 	return out
 }

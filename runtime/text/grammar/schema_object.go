@@ -69,7 +69,7 @@ func (w *schemaWriter) fieldsOf(o *object, path string) *fields {
 func (w *schemaWriter) namesLike(text, path string) *expr {
 	n := w.namePatterns[text]
 	if n == nil {
-		t := textTest{kind: testPattern, text: text, id: w.textID("pattern " + text), path: path}
+		t := w.patternTest(text, path)
 		n = w.leaf(restricted(kindString, &shape{texts: []textTest{t}}), path)
 		w.namePatterns[text] = n
 	}
@@ -157,9 +157,17 @@ func (w *schemaWriter) property(o *objectShape, name string) *expr {
 	return w.all(list...)
 }
 
+// size returns the number of conditions.
+func (o *objectShape) size() int {
+	return len(o.fields) + len(o.required) + len(o.keys) + len(o.members)
+}
+
 // joinObjects returns the objects in two shapes; possible is false if there are
 // certainly none.
 func (w *schemaWriter) joinObjects(a, b *objectShape, path string) (out *objectShape, possible bool) {
+	if !w.spend((a.size()+b.size())/32+a.size()*b.size()/64, path) {
+		return nil, false
+	}
 	out = &objectShape{lo: max(a.lo, b.lo), hi: fewer(a.hi, b.hi), path: a.path}
 	out.fields, out.required = slices.Clone(a.fields), slices.Clone(a.required)
 	out.keys, out.members = slices.Clone(a.keys), slices.Clone(a.members)

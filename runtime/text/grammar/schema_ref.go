@@ -12,11 +12,12 @@ type documents struct {
 	schemas map[string]any                // by absolute identifier
 	anchors map[string]*object            // by absolute identifier and anchor
 	dynamic map[string]map[string]*object // by absolute identifier, schemas by $dynamicAnchor
-	scopes  map[string]*scope
+	scopes  map[string]*scope             // by what they bind
+	entered map[entry]*scope
 }
 
 func newDocuments(root any) *documents {
-	return &documents{bases: map[*object]string{}, schemas: map[string]any{"": root}, anchors: map[string]*object{}, dynamic: map[string]map[string]*object{}, scopes: map[string]*scope{}}
+	return &documents{bases: map[*object]string{}, schemas: map[string]any{"": root}, anchors: map[string]*object{}, dynamic: map[string]map[string]*object{}, scopes: map[string]*scope{}, entered: map[entry]*scope{}}
 }
 
 // reference returns the node that a $ref or $dynamicRef names.
@@ -61,10 +62,12 @@ func (w *schemaWriter) lookup(o *object, word, path string) (target any, name st
 	return w.follow(root, fragment, text, path)
 }
 
+var unescapeStep = strings.NewReplacer("~1", "/", "~0", "~")
+
 // follow resolves a JSON pointer.
 func (w *schemaWriter) follow(at any, pointer, text, path string) (target any, name string) {
 	for _, step := range strings.Split(pointer, "/")[1:] {
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		step = unescapeStep.Replace(step)
 		found := false
 		switch v := at.(type) {
 		case *object:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // A scope gives each $dynamicAnchor the schema that a $dynamicRef to it means: that of
@@ -19,27 +20,38 @@ type schemaKey struct {
 	scope  *scope
 }
 
+// An entry is a step from a scope into a document.
+type entry struct {
+	from *scope
+	base string
+}
+
 // enter returns the scope inside of a schema.
 func (w *schemaWriter) enter(o *object) *scope {
-	anchors := w.documents.dynamic[w.documents.bases[o]]
+	d := w.documents
+	at := entry{w.scope, d.bases[o]}
+	anchors := d.dynamic[at.base]
 	if len(anchors) == 0 {
 		return w.scope
 	}
-	bound := maps.Clone(anchors)
-	if w.scope != nil {
-		maps.Copy(bound, w.scope.bound)
-	}
-	key := ""
-	for _, name := range slices.Sorted(maps.Keys(bound)) {
-		key += fmt.Sprintf("%q %p ", name, bound[name])
-	}
-	if !w.spend(len(key)/8, "") {
-		return w.scope
-	}
-	s := w.documents.scopes[key]
+	s := d.entered[at]
 	if s == nil {
-		s = &scope{bound}
-		w.documents.scopes[key] = s
+		bound := maps.Clone(anchors)
+		if w.scope != nil {
+			maps.Copy(bound, w.scope.bound)
+		}
+		if !w.spend(16*len(bound), "") {
+			return w.scope
+		}
+		var key strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(bound)) {
+			fmt.Fprintf(&key, "%q %p ", name, bound[name])
+		}
+		if s = d.scopes[key.String()]; s == nil {
+			s = &scope{bound}
+			d.scopes[key.String()] = s
+		}
+		d.entered[at] = s
 	}
 	return s
 }

@@ -49,7 +49,7 @@ type shape struct {
 	array  *arrayShape
 	object *objectShape
 
-	conditions []string // see listed
+	conditions []int32 // see listed
 }
 
 func (s *shape) free() bool {
@@ -79,7 +79,7 @@ func restricted(k kind, s *shape) shapeSet {
 const maxShapes = 4096
 
 // simplified removes the shapes that another contains, and joins lists of values.
-func simplified(list []*shape) []*shape {
+func (w *schemaWriter) simplified(list []*shape, path string) []*shape {
 	if i := slices.IndexFunc(list, (*shape).free); i >= 0 {
 		return list[i : i+1]
 	}
@@ -97,6 +97,9 @@ func simplified(list []*shape) []*shape {
 		}
 		joined.typed = joined.typed && s.typed
 		joined.values = append(joined.values, s.values...)
+	}
+	if !w.spend(weight(joined.values)/8, path) {
+		return nil
 	}
 	joined.values = united(nil, joined.values)
 	return out
@@ -126,7 +129,7 @@ func (w *schemaWriter) both(a, b shapeSet, path string) shapeSet {
 			}
 			w.checked(list, path)
 		}
-		out[k] = w.absorbed(simplified(list), path)
+		out[k] = w.absorbed(w.simplified(list, path), path)
 	}
 	return out
 }

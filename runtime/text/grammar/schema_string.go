@@ -86,7 +86,7 @@ func (w *schemaWriter) string(tests []textTest) part {
 	if w.exact && !w.plain() {
 		one = func() part { return w.rule("exact character", func() part { return b.set(anyRune, chars) }) }
 	}
-	quoted := func(p part) part { return b.seq(w.text(mark), p, w.text(mark)) }
+	quoted := func(p part) part { return b.seq(w.b.literal(mark), p, w.b.literal(mark)) }
 	switch {
 	case len(tests) == 0 && w.plain():
 		return w.rule(w.mode.named("text"), func() part { return quoted(b.except(w.endOfText())) })
@@ -171,14 +171,14 @@ func (w *schemaWriter) single(tests []textTest, chars charset) (part, bool) {
 func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 	var tests []textTest
 	if o.has("minLength", "maxLength") {
-		tests = append(tests, textTest{kind: testLength, lo: w.count(o, "minLength", path), hi: w.count(o, "maxLength", path), path: path})
+		tests = append(tests, lengthTest(w.count(o, "minLength", path), w.count(o, "maxLength", path), path))
 	}
 	if v, ok := o.get("pattern"); ok {
 		text, isText := v.(string)
 		if !isText {
 			w.fail(path+"/pattern", "expected a string")
 		}
-		tests = append(tests, textTest{kind: testPattern, text: text, id: w.textID("pattern " + text), path: path + "/pattern"})
+		tests = append(tests, w.patternTest(text, path+"/pattern"))
 	}
 	if v, ok := o.get("format"); ok {
 		name, isText := v.(string)
@@ -186,7 +186,7 @@ func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 			w.fail(path+"/format", "expected the name of a format")
 		}
 		if _, known := formats[name]; known {
-			tests = append(tests, textTest{kind: testFormat, text: name, id: w.textID("format " + name), path: path + "/format"})
+			tests = append(tests, w.formatTest(name, path+"/format"))
 		}
 	}
 	if tests == nil {
@@ -209,7 +209,7 @@ next:
 	for _, t := range b {
 		for i, known := range out {
 			switch {
-			case known.equal(t):
+			case known.testID == t.testID:
 				continue next
 			case known.kind == testLength && t.kind == testLength && !known.not && !t.not:
 				out[i].lo = max(known.lo, t.lo)

@@ -8,13 +8,18 @@ import (
 
 // A textTest is a condition on strings.
 type textTest struct {
+	testID
+	text  string   // a pattern, or the name of a format
+	words []string // a list of words
+	path  string
+}
+
+// A testID identifies a test: tests with the same one are met by the same strings.
+type testID struct {
 	kind   testKind
-	text   string   // a pattern, or the name of a format
-	words  []string // a list of words
-	id     int32    // of the text or the words; see schemaWriter.textID
-	lo, hi int      // a length; hi < 0: no limit
-	not    bool     // the string must not meet the condition
-	path   string
+	id     int32 // of the text or the words; see textID
+	lo, hi int   // a length; hi < 0: no limit
+	not    bool  // the string must not meet the condition
 }
 
 type testKind byte
@@ -26,20 +31,30 @@ const (
 	testWords
 )
 
-// wordsTest returns the test for a list of words.
+func lengthTest(lo, hi int, path string) textTest {
+	return textTest{testID: testID{kind: testLength, lo: lo, hi: hi}, path: path}
+}
+
+func (w *schemaWriter) patternTest(text, path string) textTest {
+	return textTest{testID: testID{kind: testPattern, id: w.textID("pattern " + text)}, text: text, path: path}
+}
+
+func (w *schemaWriter) formatTest(name, path string) textTest {
+	return textTest{testID: testID{kind: testFormat, id: w.textID("format " + name)}, text: name, path: path}
+}
+
 func (w *schemaWriter) wordsTest(values []any, path string) textTest {
-	t := textTest{kind: testWords, path: path}
-	var all strings.Builder
+	t := textTest{testID: testID{kind: testWords}, path: path}
 	for _, v := range values {
 		t.words = append(t.words, v.(string))
-		fmt.Fprintf(&all, "%q", v)
 	}
-	w.spend(all.Len()/4, path)
-	t.id = w.textID("words " + all.String())
+	if w.spend(weight(values)/8, path) {
+		t.id = w.textID("words " + keyOf(values))
+	}
 	return t
 }
 
-// textID returns the number of a text.
+// textID returns the number of a text. Equal texts have the same number.
 func (w *schemaWriter) textID(text string) int32 {
 	id, known := w.textIDs[text]
 	if !known {
@@ -49,20 +64,10 @@ func (w *schemaWriter) textID(text string) int32 {
 	return id
 }
 
-// key returns a short text that is equal for equal tests.
-func (t textTest) key() string {
-	return fmt.Sprintf("%d %v %d %d %d", t.kind, t.not, t.id, t.lo, t.hi)
-}
-
-// equal reports whether two tests are met by the same strings.
-func (t textTest) equal(o textTest) bool {
-	return t.kind == o.kind && t.not == o.not && t.id == o.id && t.lo == o.lo && t.hi == o.hi
-}
-
 func testsKey(tests []textTest) string {
 	keys := make([]string, len(tests))
 	for i, t := range tests {
-		keys[i] = t.key()
+		keys[i] = fmt.Sprint(t.testID)
 	}
 	slices.Sort(keys)
 	return strings.Join(keys, "\n")
@@ -173,14 +178,14 @@ func (p *pattern) sets(list [][]runeRange) [][]runeRange {
 func (w *schemaWriter) automaton(groups [][]textTest, most int) (*automaton, error) {
 	var u union
 	var tests []textTest
-	known := map[string]int{}
+	known := map[testID]int{}
 	for _, group := range groups {
 		var list []int
 		for _, t := range group {
-			n, ok := known[t.key()]
+			n, ok := known[t.testID]
 			if !ok {
 				n = len(tests)
-				known[t.key()] = n
+				known[t.testID] = n
 				tests = append(tests, t)
 			}
 			list = append(list, n)
@@ -200,11 +205,8 @@ func (w *schemaWriter) textFits(text string, t textTest) bool {
 	if t.kind == testWords {
 		return w.spend(len(t.words), t.path) && slices.Contains(t.words, text) != t.not
 	}
-	key := fmt.Sprint(w.loose, t.key())
+	key := readTest{t.testID, w.loose}
 	known, ok := w.tests[key]
-	if !w.spend(len(key)/16, t.path) {
-		return false
-	}
 	if !ok {
 		list, a, err := w.machines([]textTest{t})
 		if err != nil {
@@ -219,6 +221,12 @@ func (w *schemaWriter) textFits(text string, t textTest) bool {
 		w.fail(t.path, "%v", err)
 	}
 	return w.spend(len(text)/4, t.path) && fits && err == nil
+}
+
+// A readTest is a test in a reading.
+type readTest struct {
+	testID
+	loose bool
 }
 
 // A testMachine runs a test on a string.

@@ -123,7 +123,7 @@ func (w *schemaWriter) valuesLeaf(values []any, path string) *expr {
 
 // read returns the expression of a schema.
 func (w *schemaWriter) read(o *object, path string) *expr {
-	if !w.checkWords(o, path) {
+	if !w.checkWords(o, path) || !w.spend(16, path) {
 		return w.exprs.none
 	}
 	list := []*expr{w.asserted(o, path), w.applied(o, path)}
@@ -277,5 +277,6 @@ func (w *schemaWriter) drafts(names ...string) bool {
 		return true
 	}
 	uri, _ := root.values["$schema"].(string)
+	uri = uri[:min(len(uri), 256)]
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(uri, name) })
 }
