@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ParseSchema compiles a JSON Schema: draft 2020-12, and older drafts where they
@@ -61,6 +62,7 @@ type schemaWriter struct {
 	known        map[*object]bool     // schemas with checked keywords
 	patterns     map[patternKey]*pattern
 	namePatterns map[string]*expr // names that match a pattern
+	unusual      []string         // names in the schema that dialects may read differently; see scan
 	textIDs      map[string]int32
 	conditions   map[any]int32 // numbers of conditions; see listed
 	tests        map[readTest]testMachine
@@ -90,7 +92,10 @@ func (w *schemaWriter) open(root any) {
 	w.root, w.documents, w.exprs = root, newDocuments(root), newExprs()
 	w.sets, w.rules, w.known = map[setKey]*shapeSet{}, map[ruleKey]int32{}, map[*object]bool{}
 	w.patterns, w.namePatterns, w.tests = map[patternKey]*pattern{}, map[string]*expr{}, map[readTest]testMachine{}
+	w.unusual = nil
 	w.scan(root, "", 0)
+	slices.Sort(w.unusual)
+	w.unusual = slices.Compact(w.unusual)
 	w.conditions = map[any]int32{}
 	w.valueKeys, w.apart, w.noText = map[*shape]map[string]bool{}, map[[2]int32]bool{}, map[string]bool{}
 }

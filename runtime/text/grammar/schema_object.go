@@ -251,6 +251,40 @@ func (w *schemaWriter) exceptObjects(o *objectShape) []*objectShape {
 		if f.extra != w.exprs.any {
 			add().members = []member{{w.all(others...), w.not(f.extra)}}
 		}
+		for _, m := range w.undecided(f) {
+			add().members = []member{m}
+		}
+	}
+	return out
+}
+
+// undecided returns members that are not valid, although only some validators find that
+// their names match a pattern: their values are valid in neither case.
+func (w *schemaWriter) undecided(f *fields) []member {
+	if w.loose || len(f.patterns) == 0 {
+		return nil // in the loose reading such names match and do not match
+	}
+	var values []*expr
+	names := map[*expr][]string{}
+	for _, name := range w.unusual {
+		if f.named[name] != nil {
+			continue
+		}
+		value := f.of(w, name)
+		w.reading(true, func() bool {
+			either := f.of(w, name)
+			if either != value && names[either] == nil {
+				values = append(values, either)
+			}
+			if either != value {
+				names[either] = append(names[either], name)
+			}
+			return true
+		})
+	}
+	var out []member
+	for _, value := range values {
+		out = append(out, member{w.wordsNode(names[value], f.path), w.not(value)})
 	}
 	return out
 }

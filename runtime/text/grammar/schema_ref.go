@@ -104,8 +104,8 @@ func resolve(base, ref string) string {
 // maxID limits the bytes of an identifier. Each schema and anchor below it keeps it.
 const maxID = 2048
 
-// scan records the identifiers and the anchors in a value. It skips constants, which are
-// no schemas.
+// scan records the identifiers, the anchors and the unusual names in a value. It skips
+// constants, which are no schemas.
 func (w *schemaWriter) scan(v any, base string, depth int) {
 	if depth > maxDepth || !w.spend(2+len(base)/8, "") {
 		return
@@ -132,6 +132,7 @@ func (w *schemaWriter) scan(v any, base string, depth int) {
 			d.schemas[base] = v
 		}
 		d.bases[v] = base
+		w.scanNames(v)
 		for _, word := range []string{"$anchor", "$dynamicAnchor"} {
 			if name, ok := v.values[word].(string); ok {
 				d.anchors[base+"#"+name] = v
@@ -147,6 +148,27 @@ func (w *schemaWriter) scan(v any, base string, depth int) {
 			if k != "const" && k != "enum" && k != "default" && k != "examples" {
 				w.scan(v.values[k], base, depth+1)
 			}
+		}
+	}
+}
+
+// scanNames records the names of a schema that patterns of different dialects may read
+// differently: those with characters other than the printable ones of ASCII.
+func (w *schemaWriter) scanNames(o *object) {
+	add := func(name string) {
+		if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
+			w.unusual = append(w.unusual, name)
+		}
+	}
+	if properties, ok := o.values["properties"].(*object); ok {
+		for _, name := range properties.keys {
+			add(name)
+		}
+	}
+	required, _ := o.values["required"].([]any)
+	for _, v := range required {
+		if name, ok := v.(string); ok {
+			add(name)
 		}
 	}
 }
