@@ -85,6 +85,20 @@ func TestRegex(t *testing.T) {
 	}
 }
 
+// TestRegexEscapes checks \uXXXX, which package regexp lacks, beside an escaped backslash.
+func TestRegexEscapes(t *testing.T) {
+	t.Parallel()
+	g, err := ParseRegex(`\\u0041\u00e9[\u0042-\u0044]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{`\u0041éC`: true, `AéC`: false, `\AéC`: false, `\u0041éE`: false} {
+		if got, err := g.Match(text); got != want || err != nil {
+			t.Errorf("%s: match %v, want %v, %v", text, got, want, err)
+		}
+	}
+}
+
 // testVocabulary returns a vocabulary of all bytes, some words and an end token.
 func testVocabulary(t testing.TB) *Vocabulary {
 	t.Helper()

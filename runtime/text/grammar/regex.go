@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 )
 
@@ -13,16 +14,26 @@ type charset func(b *builder, p part, ranges []runeRange)
 
 func plainText(b *builder, p part, ranges []runeRange) { b.runesInto(p, ranges) }
 
-// unicodeEscape matches the code point escapes of JSON Schema patterns; Go's syntax is
-// \x{…}.
-var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
+// escapes matches the escapes of a pattern.
+var escapes = regexp.MustCompile(`(?s)\\(u[0-9a-fA-F]{4}|.)`)
+
+// codePoints returns a pattern in which \uXXXX is written as \x{XXXX}, as package regexp
+// expects.
+func codePoints(pattern string) string {
+	return escapes.ReplaceAllStringFunc(pattern, func(escape string) string {
+		if hex, isCode := strings.CutPrefix(escape, `\u`); isCode && hex != "" {
+			return `\x{` + hex + `}`
+		}
+		return escape
+	})
+}
 
 // parseRegex parses a pattern in the syntax of package regexp, extended by \uXXXX.
 func parseRegex(pattern string) (*syntax.Regexp, error) {
 	if len(pattern) > maxSource {
 		return nil, fmt.Errorf("%w: pattern has %d bytes", ErrTooLarge, len(pattern))
 	}
-	re, err := syntax.Parse(unicodeEscape.ReplaceAllString(pattern, `\x{$1}`), syntax.Perl)
+	re, err := syntax.Parse(codePoints(pattern), syntax.Perl)
 	if err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) {

@@ -20,6 +20,26 @@ type membersWriter struct {
 // A rail is a number of members and a set of conditions, as bits.
 type rail struct{ count, met int }
 
+// rails are the states of rails, in the order in which they are reached.
+type rails struct {
+	b      *builder
+	order  []rail
+	states map[rail]int32
+}
+
+func newRails(b *builder) *rails { return &rails{b: b, states: map[rail]int32{}} }
+
+// at returns the state of a rail and creates it on first use.
+func (l *rails) at(r rail) int32 {
+	s, ok := l.states[r]
+	if !ok {
+		s = l.b.state()
+		l.states[r] = s
+		l.order = append(l.order, r)
+	}
+	return s
+}
+
 const maxRails = 1 << 14
 
 // properties writes the objects of a shape: its declared names in order, then others.
@@ -91,46 +111,43 @@ func (m *membersWriter) write(classes []member) part {
 	if slices.ContainsFunc(m.o.required, func(name string) bool { return !known[name] }) {
 		return b.nothing() // propertyNames excludes it
 	}
-	in := b.state()
-	rails := map[rail]int32{{}: in}
-	order := []rail{{}}
+	before := newRails(b)
+	in := before.at(rail{})
 	for _, name := range m.names {
 		if w.err != nil || b.err != nil {
 			return b.nothing()
 		}
-		next := map[rail]int32{}
-		var list []rail
-		at := func(r rail) int32 {
-			s, ok := next[r]
-			if !ok {
-				s = b.state()
-				next[r] = s
-				list = append(list, r)
-			}
-			return s
-		}
+		next := newRails(b)
 		options := m.options(name)
-		for _, r := range order {
+		for _, r := range before.order {
 			if !must[name] {
-				b.eps(rails[r], at(r))
+				b.eps(before.at(r), next.at(r))
 			}
-			for _, o := range options {
-				if to, ok := m.after(r, o.met, true); ok {
-					one := m.another(r, b.call(o.rule))
-					b.eps(rails[r], one.in)
-					b.eps(one.out, at(to))
-				}
-			}
+			m.step(r, before.at(r), next, options, true)
 		}
-		rails, order = next, list
+		before = next
 	}
-	for _, r := range order {
-		m.end(r, rails[r])
+	for _, r := range before.order {
+		m.end(r, before.at(r))
 	}
 	if len(classes) > 0 {
-		m.others(order, rails, classes)
+		m.others(before, classes)
 	}
 	return part{in, m.out}
+}
+
+// step writes another member after the state of a rail.
+func (m *membersWriter) step(r rail, from int32, next *rails, options []option, declared bool) {
+	b := m.w.b
+	for _, o := range options {
+		to, ok := m.after(r, o.met, declared)
+		if !ok || m.w.err != nil || b.err != nil {
+			continue
+		}
+		one := m.another(r, b.call(o.rule))
+		b.eps(from, one.in)
+		b.eps(one.out, next.at(to))
+	}
 }
 
 // end lets the object end after a rail.
@@ -199,43 +216,22 @@ func (m *membersWriter) named(name string, value *expr) part {
 
 // others writes members with other names. Unless names are unique, all of them together
 // count as one towards the minimum.
-func (m *membersWriter) others(order []rail, before map[rail]int32, classes []member) {
-	w, b := m.w, m.w.b
-	behind := map[rail]int32{}
-	var list []rail
-	at := func(r rail) int32 {
-		s, ok := behind[r]
-		if !ok {
-			s = b.state()
-			behind[r] = s
-			list = append(list, r)
-			m.end(r, s)
-		}
-		return s
-	}
+func (m *membersWriter) others(before *rails, classes []member) {
+	behind := newRails(m.w.b)
 	options := m.otherOptions(classes)
-	step := func(r rail, from int32) {
-		for _, o := range options {
-			to, ok := m.after(r, o.met, false)
-			if !ok || w.err != nil || b.err != nil {
-				continue
-			}
-			one := m.another(r, b.call(o.rule))
-			b.eps(from, one.in)
-			b.eps(one.out, at(to))
-		}
-	}
-	for _, r := range order {
+	for _, r := range before.order {
 		if r.count+1 >= m.lo || m.unique {
-			step(r, before[r])
+			m.step(r, before.at(r), behind, options, false)
 		}
 	}
-	for i := 0; i < len(list); i++ {
-		if !w.spend(8, m.o.path) || len(list) > maxRails {
-			w.fail(m.o.path, "maxProperties %d is too large here", m.hi)
+	for i := 0; i < len(behind.order); i++ {
+		if !m.w.spend(8, m.o.path) || len(behind.order) > maxRails {
+			m.w.fail(m.o.path, "maxProperties %d is too large here", m.hi)
 			return
 		}
-		step(list[i], behind[list[i]])
+		r := behind.order[i]
+		m.end(r, behind.at(r))
+		m.step(r, behind.at(r), behind, options, false)
 	}
 }
 
