@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,20 +95,38 @@ func hostileLogic() map[string]string {
 	}
 }
 
+// allHostile returns all hostile schemas.
+func allHostile() map[string]string {
+	schemas := hostileSchemas()
+	for _, more := range []map[string]string{hostileLogic(), hostileNumbers(), hostilePatterns(), hostileTexts(), hostileObjects(), hostileReferences()} {
+		maps.Copy(schemas, more)
+	}
+	return schemas
+}
+
 // TestHostileSchemas checks that schemas of up to 1 MB are compiled or refused quickly.
 func TestHostileSchemas(t *testing.T) {
-	schemas := hostileSchemas()
-	maps.Copy(schemas, hostileLogic())
+	schemas := allHostile()
 	for name, schema := range schemas {
 		if len(schema) > maxSource {
 			t.Errorf("%s: %d bytes", name, len(schema))
 		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		start := time.Now()
 		_, err := ParseSchema([]byte(schema))
 		took := time.Since(start)
-		t.Logf("%s: %d KB: %v: %.150v", name, len(schema)/1024, took.Round(time.Millisecond), err)
-		if took > time.Minute { // far above the time under the race detector
+		runtime.ReadMemStats(&after)
+		allocated := (after.TotalAlloc - before.TotalAlloc) >> 20
+		t.Logf("%s: %d KB: %v, %d MB allocated: %.150v", name, len(schema)/1024, took.Round(time.Millisecond), allocated, err)
+		if took > 20*time.Second { // about 1 s at most, and far above the time under the race detector
 			t.Errorf("%s took %v", name, took)
+		}
+		if allocated > 4096 { // 1,100 MB at most, 2,100 under the race detector
+			t.Errorf("%s allocated %d MB", name, allocated)
+		}
+		if err != nil && len(err.Error()) > 4000 {
+			t.Errorf("%s: the error has %d bytes: %.200v", name, len(err.Error()), err)
 		}
 	}
 }
