@@ -191,7 +191,7 @@ func (g *program) close(list []thread, behind []int32, first bool) (int32, error
 			}
 			seen[key] = true
 		}
-		if len(seen)+len(free) > maxThreads || !g.spend(1+len(t.pending)+len(g.code[t.at].to)/4) {
+		if len(seen)+len(free) > maxThreads || !g.spend(1+2*len(t.pending)+len(g.code[t.at].to)/4) {
 			return 0, errParses
 		}
 		switch code := &g.code[t.at]; code.op {
