@@ -176,6 +176,7 @@ func (g *program) close(list []thread, behind []int32, first bool) (int32, error
 	seen := map[string]bool{} // threads that need look-aheads
 	free := map[int32]bool{}  // instructions with a thread that needs none
 	out := programState{behind: behind}
+	var key []byte
 	for len(list) > 0 {
 		t := list[len(list)-1]
 		list = list[:len(list)-1]
@@ -185,11 +186,11 @@ func (g *program) close(list []thread, behind []int32, first bool) (int32, error
 		if len(t.pending) == 0 {
 			free[t.at] = true
 		} else {
-			key := string(appendThread(nil, t))
-			if seen[key] {
+			key = appendThread(key[:0], t)
+			if seen[string(key)] {
 				continue
 			}
-			seen[key] = true
+			seen[string(key)] = true
 		}
 		if len(seen)+len(free) > maxThreads || !g.spend(1+2*len(t.pending)+len(g.code[t.at].to)/4) {
 			return 0, errParses
