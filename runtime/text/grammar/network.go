@@ -58,6 +58,7 @@ type builder struct {
 	err    error
 	unique bool // some state is unique
 
+	compact bool             // all characters beyond ASCII are rules
 	classes map[string]int32 // rules of classes of characters; see shared
 
 	callees [][]int32 // of each rule

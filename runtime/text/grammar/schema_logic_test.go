@@ -13,6 +13,7 @@ var logicCases = []schemaCase{
 	{`{"type":"string","format":"date","pattern":"^2024-02-\\d\\d$"}`, []string{`"2024-02-29"`}, []string{`"2024-02-30"`, `"2023-02-01"`}},
 	{`{"type":"string","format":"email","maxLength":7}`, []string{`"a@b.c"`, `"a@b.cde"`}, []string{`"a@b.cdef"`, `"ab"`}},
 	{`{"type":"string","format":"uri","maxLength":4096}`, []string{`"http://a.b/c?d#e"`}, []string{`"a b"`}},
+	{`{"type":"string","format":"iri","maxLength":2083}`, []string{`"http://é.b/ü?d#e"`}, []string{`"é b"`, `"http://a.b/` + strings.Repeat("é", 2073) + `"`}},
 	{`{"type":"string","format":"date","enum":["x","2024-01-01"]}`, []string{`"2024-01-01"`}, []string{`"x"`}},
 	{`{"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}`, []string{`"1"`, `"-0.5"`, `".5"`}, []string{`"."`, `"-"`, `"+."`, `""`, `"1.2.3"`}},
 	{`{"type":"string","pattern":"^(?=.{1,5}$)[a-z]+(?:-[a-z]+)*$"}`, []string{`"a-b"`, `"abcde"`}, []string{`"abc-de"`, `"-a"`}},

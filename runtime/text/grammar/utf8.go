@@ -30,7 +30,11 @@ func (b *builder) runesInto(p part, ranges []runeRange) {
 		b.encoded(p, r.lo, r.hi)
 	}
 	beyond := intersect(clip(ranges), []runeRange{{0x80, maxRune}})
-	if len(beyond) <= manyRanges {
+	most := manyRanges
+	if b.compact {
+		most = 0
+	}
+	if len(beyond) <= most {
 		b.wide(p, beyond)
 		return
 	}
