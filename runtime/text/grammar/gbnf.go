@@ -41,8 +41,12 @@ type gbnfParser struct {
 	err   error
 }
 
-// fail records an error at the current position and stops the parser.
+// fail records an error at the current position and stops the parser. The builder's own
+// error has stopped it before, if there is one.
 func (p *gbnfParser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = p.b.err
+	}
 	if p.err == nil {
 		line := 1 + strings.Count(p.src[:p.at], "\n")
 		col := p.at - strings.LastIndexByte(p.src[:p.at], '\n')

@@ -55,6 +55,7 @@ func TestGBNFErrors(t *testing.T) {
 		`root ::= a` + "\n" + `a ::= b? a "x" | "z"` + "\n" + `b ::= "y"`: "left-recursive",
 		"root ::= " + strings.Repeat("(", 1000):                           "nested deeper",
 		`root ::= (((("a"{60000}){60000}){60000}){60000})`:                "too large",
+		"root ::= " + strings.Repeat(`"a"{1000} `, 1000):                  "too large",
 		"root ::= \"\xff\"": "UTF-8",
 	} {
 		if _, err := ParseGBNF(source); err == nil || !strings.Contains(err.Error(), want) {
