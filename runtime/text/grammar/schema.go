@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,10 +131,7 @@ func (w *schemaWriter) finish(p part) (*Grammar, error) {
 // fail records the first error, with its location in the schema.
 func (w *schemaWriter) fail(path, format string, args ...any) part {
 	if w.err == nil {
-		if path == "" {
-			path = "/"
-		}
-		w.err = fmt.Errorf("schema at %s: %s", shortened(path), fmt.Sprintf(format, args...))
+		w.err = fmt.Errorf("schema at %s: %s", shortened(cmp.Or(path, "/")), fmt.Sprintf(format, args...))
 	}
 	return w.b.nothing()
 }
@@ -153,6 +151,9 @@ func (w *schemaWriter) value(n *expr) part {
 		r = w.b.rule("the schema at " + n.path + "/")
 		w.rules[key] = r
 		w.b.define(r, w.write(w.shapes(n, false), n.path))
+	}
+	if w.err == nil && w.b.err != nil {
+		w.err = fmt.Errorf("schema at %s: %w; use shorter lengths, fewer digits or fewer alternatives", cmp.Or(n.path, "/"), w.b.err)
 	}
 	return w.b.call(r)
 }

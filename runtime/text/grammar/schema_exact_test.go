@@ -119,6 +119,7 @@ func TestRefusedSchemas(t *testing.T) {
 		`{"$ref":"#a","$defs":{"x":{"$anchor":"b"}}}`:                                               {"does not exist"},
 		`{"dependentRequired":{"a":3}}`:                                                             {"/dependentRequired/a", "list of names"},
 		`{"type":"number","multipleOf":0.123456,"minimum":0}`:                                       {"/multipleOf", "9999"},
+		`{"properties":{"a":{"type":"number","multipleOf":2.236}}}`:                                 {"/properties/a", "states", "fewer digits"},
 		`{"type":"string","pattern":"\\ud83d"}`:                                                     {"half"},
 	} {
 		_, err := ParseSchema([]byte(schema))
