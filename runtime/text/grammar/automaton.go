@@ -97,8 +97,9 @@ type automaton struct {
 }
 
 // maxAutomaton limits the states of an automaton: a URI of up to 2,083 characters needs
-// 98,000. Their transitions need at most 128 MB, because a state with n classes takes 4n
-// bytes, and n/8 or more of the 4 million units of work.
+// 98,000. A state with n classes takes 4n bytes and n/8 or more of the 4 million units of
+// work, and a state of the programs of its patterns as many bytes and n/16 units. So the
+// transitions of both need at most 256 MB.
 const maxAutomaton = 1 << 17
 
 // A union lists groups of machines. A text is in it if all machines of a group accept it.

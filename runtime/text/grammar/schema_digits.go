@@ -106,8 +106,7 @@ func (w *schemaWriter) multiples(n *numberShape) part {
 }
 
 func floor(r *big.Rat) *big.Int {
-	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
-	_ = m
+	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
 	return q
 }
 

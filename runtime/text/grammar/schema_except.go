@@ -99,14 +99,7 @@ func (e *exception) objects(values []any, f *fields, required []string) {
 		return
 	}
 	o := &objectShape{fields: []*fields{f}, required: required, hi: -1, path: e.path}
-	name, more := "", false
-	for _, v := range values {
-		for _, k := range v.(*object).keys {
-			if !more && f.named[k] == nil {
-				name, more = k, true
-			}
-		}
-	}
+	name, more := anotherName(values, f)
 	if !more {
 		if len(values) > 0 { // all of them are the object of these members
 			o.lo = len(required) + 1
@@ -127,4 +120,16 @@ func (e *exception) objects(values []any, f *fields, required []string) {
 	for _, b := range list {
 		e.objects(b.values, with(b.part), required)
 	}
+}
+
+// anotherName returns a name of one of the objects that is not in f.
+func anotherName(objects []any, f *fields) (name string, ok bool) {
+	for _, v := range objects {
+		for _, k := range v.(*object).keys {
+			if f.named[k] == nil {
+				return k, true
+			}
+		}
+	}
+	return "", false
 }

@@ -24,12 +24,10 @@ type scarce struct {
 	fails  []bool         // by condition: need not meet it, and need not be counted
 }
 
-// A history keeps equal items out of an array, but does not see whether a later item
-// finds a value. So the grammar counts what remains of values that may become scarce.
-// The others are always enough: up to an item that an array needs there are fewer items
-// than values.
-
-// findScarce finds the scarce classes.
+// findScarce finds the scarce classes. A history keeps equal items out of an array, but
+// does not see whether a later item finds a value. So the grammar counts what remains of
+// values that may become scarce. The others are always enough: up to an item that an
+// array needs there are fewer items than values.
 func (l *listWriter) findScarce() {
 	if !l.a.unique || l.need(0, make([]int, len(l.a.contains))) < 2 {
 		return
