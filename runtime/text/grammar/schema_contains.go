@@ -94,7 +94,7 @@ func (l *listWriter) write() part {
 		left[k] = len(c.values)
 	}
 	l.state(0, make([]int, len(l.a.contains)), left)
-	for i := 0; i < len(l.queue) && w.spend(16+len(left), l.a.path); i++ {
+	for i := 0; i < len(l.queue) && w.spend(16, l.a.path); i++ {
 		if s := l.queue[i]; l.a.hi < 0 || s.n < l.a.hi {
 			l.queue[i].edges = l.edges(s)
 		}
@@ -131,21 +131,22 @@ const maxListing = maxStates / 8
 func (l *listWriter) state(n int, counts, left []int) int32 {
 	n = min(n, l.most)
 	left = l.remaining(n, counts, left)
-	numbers := make([]int32, 0, 1+len(counts)+len(left))
-	numbers = append(numbers, int32(n))
+	key := appendKey(nil, int32(n))
 	for _, x := range counts {
-		numbers = append(numbers, int32(x))
+		key = appendKey(key, int32(x))
 	}
-	for _, x := range left {
-		numbers = append(numbers, int32(x))
+	for k, x := range left {
+		if x >= 0 {
+			key = appendKey(key, int32(k), int32(x))
+		}
 	}
-	key := stateKey(numbers)
-	s, ok := l.states[key]
+	s, ok := l.states[string(key)]
 	if !ok {
+		l.w.spend(1+len(left), l.a.path) // which limits the numbers of all states, too
 		if s = int32(len(l.queue)); s == maxListing {
 			l.w.fail(l.a.path, "more than %d combinations of items decide which ones may follow; use smaller limits in minItems, maxItems and contains, or items of fewer different enums where they must be unique", maxListing)
 		}
-		l.states[key] = s
+		l.states[string(key)] = s
 		l.queue = append(l.queue, listState{n: n, counts: counts, left: left})
 	}
 	return s
@@ -187,7 +188,7 @@ func (l *listWriter) edges(s listState) []listEdge {
 		}
 	}
 	for k := range l.classes {
-		if after, ok := l.countsAfter(s, k); ok && l.w.err == nil {
+		if after, ok := l.countsAfter(s, k); ok && l.w.spend(1+len(s.left)/8, l.a.path) {
 			left := slices.Clone(s.left)
 			left[k]--
 			list = append(list, listEdge{to: l.state(s.n+1, after, left), class: k})
@@ -298,9 +299,15 @@ func (l *listWriter) items(s *listState) {
 		targets[e.class] = e.to
 	}
 	for _, e := range cells {
+		if !w.spend(1+len(l.classes)/8, l.a.path) {
+			return
+		}
 		add(w.all(e.cell, l.except(s, e, targets)), e.to)
 	}
 	for _, to := range order {
+		if !w.spend(1+(len(l.classes)+len(classes[to])*len(cells))/8, l.a.path) {
+			return
+		}
 		if l.covers(s, to, targets) {
 			add(l.a.item(s.n), to)
 			continue

@@ -85,6 +85,7 @@ func hostileLogic() map[string]string {
 		"unique prefixItems":   many(4000, `{"type":"array","prefixItems":[%s],"minItems":4000,"uniqueItems":true}`, `{"enum":[%,1%,2%,3,4,5,6]}`),
 		"unique items":         `{"type":"array","prefixItems":[{"type":"string"},{"not":{"minLength":2}}],"items":{"type":"string","pattern":"^\\w{1,2}$"},"minItems":4000,"uniqueItems":true}`,
 		"unique contains":      many(6, `{"type":"array","uniqueItems":true,"minItems":99,"items":{"type":"integer","minimum":0,"maximum":98},"allOf":[%s]}`, `{"contains":{"multipleOf":1%},"minContains":3,"maxContains":5}`),
+		"unique classes":       uniqueClasses(3000),
 		"unique trees":         many(20, `{"type":"array","items":{"$ref":"#/$defs/a"},"minItems":4000,"uniqueItems":true,"$defs":{"a":{"type":["null","object"],"properties":{%s},"additionalProperties":false}}}`, `"p%":{"$ref":"#/$defs/a"}`),
 		"except constants":     many(9000, `{"not":{"enum":[%s]},"type":["array","object"]}`, `[1%,[%],{"a%":{"b":[%]}}]`),
 		"except objects":       many(9000, `{"not":{"enum":[%s]},"type":["array","object"]}`, `{"a%":1,"b%":{"c":[%]}}`),
@@ -93,6 +94,24 @@ func hostileLogic() map[string]string {
 		"except values":        many(30000, `{"type":["array","object","number","string"],"not":{"enum":[%s]}}`, `[%,"a%"]`),
 		"anchors":              many(20000, `{"$defs":{%s},"$ref":"#a1"}`, `"d%":{"$anchor":"a%","$ref":"#a2%"}`),
 	}
+}
+
+// uniqueClasses returns a schema of n+1 unique items. Each number below n may be other
+// items than the others, so the number of each that remains is counted by itself.
+func uniqueClasses(n int) string {
+	prefix := []string{"true"}
+	for bit := range 12 {
+		var list []string
+		for i := range n {
+			if i>>bit&1 == 1 {
+				list = append(list, fmt.Sprint(i))
+			}
+		}
+		if len(list) > 0 {
+			prefix = append(prefix, `{"enum":[`+strings.Join(list, ",")+`]}`)
+		}
+	}
+	return fmt.Sprintf(`{"type":"array","prefixItems":[%s],"items":{"enum":[%s]},"minItems":%d,"uniqueItems":true}`, strings.Join(prefix, ","), listOf(n, "%"), n+1)
 }
 
 // allHostile returns all hostile schemas.

@@ -194,7 +194,7 @@ func (l *listWriter) listed(classes []int) *expr {
 		values = append(values, l.classes[k].values...)
 	}
 	x := l.lists[stateKey(key)]
-	if x == nil && len(values) > 0 {
+	if x == nil && len(values) > 0 && l.w.spend(1+len(values)/4, l.a.path) {
 		x = l.w.valuesNode(values, l.a.path)
 		l.lists[stateKey(key)] = x
 	}
