@@ -152,38 +152,46 @@ func (l *listWriter) state(n int, counts, left []int) int32 {
 	return s
 }
 
-// cell returns the items at an index that meet a set of conditions and, where it
-// matters, no other condition.
-func (l *listWriter) cell(n, set int) *expr {
-	what := []*expr{l.a.item(n)}
-	for i, c := range l.a.contains {
+// cell returns the items of an array at an index that meet a set of conditions and,
+// where it matters, no other condition.
+func (w *schemaWriter) cell(a *arrayShape, n, set int) *expr {
+	what := []*expr{a.item(n)}
+	for i, c := range a.contains {
 		switch {
 		case n < c.from:
 		case set>>i&1 == 1:
 			what = append(what, c.what)
 		case c.hi >= 0:
-			what = append(what, l.w.not(c.what))
+			what = append(what, w.not(c.what))
 		}
 	}
-	return l.w.all(what...)
+	return w.all(what...)
+}
+
+// counted returns the counts after an item at an index that meets a set of conditions.
+// ok is false if it need not be counted for one of them, or may not be.
+func (a *arrayShape) counted(n int, counts []int, set int) (after []int, ok bool) {
+	after = slices.Clone(counts)
+	for i, c := range a.contains {
+		if set>>i&1 == 1 {
+			if n < c.from || c.hi < 0 && after[i] >= c.lo || c.hi >= 0 && after[i] >= c.hi {
+				return nil, false
+			}
+			after[i]++
+		}
+	}
+	return after, true
 }
 
 // edges returns the items that may follow a state.
 func (l *listWriter) edges(s listState) []listEdge {
 	var list []listEdge
 	for set := range 1 << len(s.counts) {
-		after := slices.Clone(s.counts)
-		possible := true
-		for i, c := range l.a.contains {
-			if set>>i&1 == 1 { // it need not be counted, or may not be
-				possible = possible && s.n >= c.from && (c.hi < 0 && after[i] < c.lo || after[i] < c.hi)
-				after[i]++
-			}
-		}
-		if !possible {
+		after, ok := l.a.counted(s.n, s.counts, set)
+		if !ok {
 			continue
 		}
-		if cell := l.cell(s.n, set); cell != l.w.exprs.none && l.unlisted(s, set, cell) && l.w.err == nil {
+		if cell := l.w.cell(l.a, s.n, set); cell != l.w.exprs.none && l.unlisted(s, set, cell) && l.w.err == nil {
 			list = append(list, listEdge{to: l.state(s.n+1, after, s.left), cell: cell, set: set})
 		}
 	}

@@ -33,20 +33,9 @@ func (w *schemaWriter) number(n *numberShape) part {
 	if n == nil {
 		return w.rule(all, func() part { return w.fixed(all) })
 	}
-	whole := n.whole > 0
-	residues := make([]residue, 0, len(n.steps))
-	for _, s := range n.steps {
-		if !s.not && s.of.IsInt() {
-			whole = true
-		}
-	}
-	states := 1
-	for _, s := range n.steps {
-		r, ok := newResidue(s, whole)
-		if states *= r.modulus + 1; !ok || states > maxRemainders {
-			return w.multiples(n)
-		}
-		residues = append(residues, r)
+	residues, whole, ok := n.residues()
+	if !ok {
+		return w.multiples(n)
 	}
 	for _, l := range []*limit{n.lo, n.hi} {
 		if l != nil && l.open && !whole && l.fraction != "" && len(l.whole)+len(l.fraction) > precise {
@@ -65,6 +54,26 @@ func (w *schemaWriter) number(n *numberShape) part {
 		d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues}
 		return d.between(n.lo, n.hi)
 	})
+}
+
+// residues returns the residues of the steps, and whether all numbers are integers. ok
+// is false if the numbers are not written digit by digit.
+func (n *numberShape) residues() (list []residue, whole, ok bool) {
+	whole = n.whole > 0
+	for _, s := range n.steps {
+		if !s.not && s.of.IsInt() {
+			whole = true
+		}
+	}
+	states := 1
+	for _, s := range n.steps {
+		r, ok := newResidue(s, whole)
+		if states *= r.modulus + 1; !ok || states > maxRemainders {
+			return nil, whole, false
+		}
+		list = append(list, r)
+	}
+	return list, whole, true
 }
 
 // fixed writes a pattern of this package.

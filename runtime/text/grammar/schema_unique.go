@@ -84,7 +84,7 @@ func (l *listWriter) cells() (list []cell, most int) {
 			need = most
 		}
 		for set := range 1 << len(l.a.contains) {
-			items := l.cell(n, set)
+			items := l.w.cell(l.a, n, set)
 			if at, ok := index[items]; ok {
 				list[at].need = need
 			} else if l.w.spend(4, l.a.path) {

@@ -25,6 +25,10 @@ var uniqueCases = []schemaCase{
 	{`{"type":"array","prefixItems":[{"enum":[1,2]},{"enum":[2,3]},{"enum":[3,1]}],"minItems":3,"uniqueItems":true}`, []string{`[1,2,3]`, `[2,3,1]`}, []string{`[1,3]`, `[2,1]`}},
 	{`{"type":"array","prefixItems":[{"type":"array"}],"items":{"$ref":"#/$defs/a"},"minItems":2,"uniqueItems":true,"$defs":{"a":{"anyOf":[{"const":[]},{"type":"array","items":{"$ref":"#/$defs/a"},"minItems":2,"uniqueItems":true}]}}}`,
 		[]string{`[[1],[]]`}, []string{`[[],[]]`}},
+	{`{"type":"array","items":{"type":"array","items":{"type":"integer"},"contains":{"minimum":-1,"maximum":1},"minContains":2,"maxItems":2,"uniqueItems":true},"minItems":3,"uniqueItems":true}`,
+		[]string{`[[0,1],[1,0],[-1,0]]`}, []string{`[[0,1],[1,0],[0,1]]`, `[[0,1],[1,0],[0,2]]`}},
+	{`{"type":"array","items":{"type":"array","items":{"type":"integer","minimum":0},"contains":{"minimum":2},"maxContains":0,"minContains":0,"uniqueItems":true},"minItems":5,"uniqueItems":true}`,
+		[]string{`[[],[0],[1],[1,0],[0,1]]`}, []string{`[[],[0],[1],[1,0]]`, `[[],[0],[1],[1,0],[2]]`}},
 }
 
 // tooFew are schemas of arrays that need more different items than there are.
@@ -37,6 +41,11 @@ var tooFew = []string{
 	`{"type":"array","prefixItems":[{"enum":[1,2]},{"enum":[2,1]},{"enum":[1,2]}],"minItems":3,"uniqueItems":true}`,
 	`{"type":"array","items":{"anyOf":[{"type":"null"},{"$ref":"#"}]},"minItems":2,"uniqueItems":true}`,
 	`{"type":"array","items":{"type":"object","propertyNames":{"pattern":"^[ab]$"},"additionalProperties":{"type":"null"}},"minItems":5,"uniqueItems":true}`,
+	`{"type":"array","items":{"type":"object","properties":{"a":{"type":"boolean"},"b":{"type":"integer"}},"required":["a"],"maxProperties":1,"additionalProperties":false},"minItems":3,"uniqueItems":true}`,
+	`{"type":"array","items":{"type":"array","items":{"type":"integer"},"maxItems":1,"contains":{"const":1}},"minItems":2,"uniqueItems":true}`,
+	`{"type":"array","items":{"type":"array","items":{"type":"integer"},"maxItems":2,"allOf":[{"contains":{"const":1}},{"contains":{"const":2}}]},"minItems":3,"uniqueItems":true}`,
+	`{"type":"array","items":{"type":"number","multipleOf":0.5,"minimum":1000000000000000,"maximum":1000000000000001},"minItems":3,"uniqueItems":true}`,
+	`{"type":"array","items":{"anyOf":[{"const":1},{"type":"number","minimum":0.12345678901234567,"maximum":0.12345678901234567}]},"minItems":2,"uniqueItems":true}`,
 }
 
 func TestUniqueSchemas(t *testing.T) {

@@ -3,6 +3,7 @@ package grammar
 import (
 	"math/big"
 	"slices"
+	"strings"
 )
 
 // A lister lists the values of finite sets: those that the grammar writes.
@@ -138,9 +139,11 @@ func (l *lister) numbers(to *listing, n *numberShape) bool {
 	} else if at.Cmp(n.hi.value) < 0 {
 		return false
 	}
+	_, _, byDigits := n.residues()
 	for ; at.Cmp(n.hi.value) <= 0; at = new(big.Rat).Add(at, every) {
-		text := jsonNumber(decimal(at))
-		if !l.step(1) || l.w.numberFits(text, n, n.path) && !l.add(to, text) {
+		text := decimal(at)
+		written := !byDigits || at.IsInt() || len(strings.Trim(text, "-")) <= precise+len(".")
+		if !l.step(1) || written && l.w.numberFits(jsonNumber(text), n, n.path) && !l.add(to, jsonNumber(text)) {
 			return false
 		}
 		if every == nil {
@@ -187,38 +190,6 @@ func (l *lister) words(to *listing, d *automaton, at int32, text []rune) bool {
 	return true
 }
 
-// arrays adds the arrays of a shape.
-func (l *lister) arrays(to *listing, a *arrayShape) bool {
-	for i := range min(a.lo, len(a.prefix)+1) {
-		if one := l.find(a.item(i)); one.complete && len(one.values) == 0 {
-			return true
-		}
-	}
-	hi := a.hi
-	if hi < 0 {
-		rest := l.find(a.rest)
-		if !rest.complete || len(rest.values) > 0 && !a.unique {
-			return false
-		}
-		hi = len(a.prefix) + len(rest.values)
-	}
-	return l.arraysFrom(to, a, hi, nil)
-}
-
-// arraysFrom adds the arrays of at most hi items that begin with the given ones.
-func (l *lister) arraysFrom(to *listing, a *arrayShape, hi int, items []any) bool {
-	if l.w.arrayFits(items, a) && (weight(items) > maxListWeight || !l.add(to, slices.Clone(items))) || !l.step(1) {
-		return false
-	}
-	if len(items) >= hi {
-		return true
-	}
-	one := l.find(a.item(len(items)))
-	return one.complete && !slices.ContainsFunc(one.values, func(v any) bool {
-		return !l.arraysFrom(to, a, hi, append(items, v))
-	})
-}
-
 // objects adds the objects of a shape.
 func (l *lister) objects(to *listing, o *objectShape) bool {
 	for _, name := range o.required {
@@ -255,6 +226,9 @@ func (l *lister) objectsFrom(to *listing, o *objectShape, names []string, begin 
 	}
 	if !slices.Contains(o.required, names[0]) && !l.objectsFrom(to, o, names[1:], begin) {
 		return false
+	}
+	if o.hi >= 0 && len(begin.keys) >= o.hi {
+		return true
 	}
 	value := l.find(l.w.property(o, names[0]))
 	return value.complete && !slices.ContainsFunc(value.values, func(v any) bool {
