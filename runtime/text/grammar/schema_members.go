@@ -62,6 +62,12 @@ func (w *schemaWriter) properties(o *objectShape) part {
 	}
 	// Another name may occur twice where this does not matter. A reader keeps the last one.
 	m.unique = len(classes) > 0 && (m.lo > len(names)+1 || slices.ContainsFunc(o.members, func(c member) bool { return c.value != w.exprs.any }))
+	if m.unique {
+		// So few names that an object may use up all of them are written in order, too.
+		if more, ok := w.lister(len(names)+m.lo, o.path).otherNames(classes, names); ok && len(more) <= m.lo {
+			m.names, m.unique, classes = append(m.names, more...), false, nil
+		}
+	}
 	switch {
 	case w.err != nil:
 		return b.nothing()
@@ -69,7 +75,9 @@ func (w *schemaWriter) properties(o *objectShape) part {
 		return w.fail(o.path, "minProperties %d is not supported in the model's format of tool calls; list more properties", m.lo)
 	case len(o.members) > maxConditions:
 		return w.fail(o.path, "more than %d conditions on undeclared properties are not supported", maxConditions)
-	case len(classes) == 0 && m.hi >= len(names):
+	case len(classes) == 0 && m.lo > len(m.names):
+		return b.nothing()
+	case len(classes) == 0 && m.hi >= len(m.names):
 		m.hi = -1
 	}
 	inside := m.write(classes)
@@ -97,6 +105,10 @@ func (m *membersWriter) last(declared bool) int {
 // write writes the declared names, then members of the given classes.
 func (m *membersWriter) write(classes []member) part {
 	w, b := m.w, m.w.b
+	every := len(classes) == 0 && m.lo == len(m.names)
+	if every {
+		m.lo = 0 // because each name is required
+	}
 	if m.last(true) > 1 && m.last(true)*len(m.names)<<len(m.o.members) > maxRails {
 		return w.fail(m.o.path, "minProperties or maxProperties is too large for an object with %d properties", len(m.names))
 	}
@@ -120,7 +132,7 @@ func (m *membersWriter) write(classes []member) part {
 		next := newRails(b)
 		options := m.options(name)
 		for _, r := range before.order {
-			if !must[name] {
+			if !must[name] && !every {
 				b.eps(before.at(r), next.at(r))
 			}
 			m.step(r, before.at(r), next, options, true)

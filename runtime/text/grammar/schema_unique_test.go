@@ -31,7 +31,8 @@ var uniqueCases = []schemaCase{
 		[]string{`[[],[0],[1],[1,0],[0,1]]`}, []string{`[[],[0],[1],[1,0]]`, `[[],[0],[1],[1,0],[2]]`}},
 }
 
-// tooFew are schemas of arrays that need more different items than there are.
+// tooFew are schemas of arrays and objects that need more different items or names than
+// there are.
 var tooFew = []string{
 	`{"type":"array","items":{"enum":[1,2,"a"]},"contains":{"const":"a"},"minContains":2,"uniqueItems":true}`,
 	`{"type":"array","items":{"type":"boolean"},"minItems":3,"uniqueItems":true}`,
@@ -45,14 +46,32 @@ var tooFew = []string{
 	`{"type":"array","items":{"type":"array","items":{"type":"integer"},"maxItems":1,"contains":{"const":1}},"minItems":2,"uniqueItems":true}`,
 	`{"type":"array","items":{"type":"array","items":{"type":"integer"},"maxItems":2,"allOf":[{"contains":{"const":1}},{"contains":{"const":2}}]},"minItems":3,"uniqueItems":true}`,
 	`{"type":"array","items":{"type":"number","multipleOf":0.5,"minimum":1000000000000000,"maximum":1000000000000001},"minItems":3,"uniqueItems":true}`,
+	`{"type":"object","patternProperties":{"^x[01]$":{"const":1}},"additionalProperties":false,"minProperties":3}`,
 	`{"type":"array","items":{"anyOf":[{"const":1},{"type":"number","minimum":0.12345678901234567,"maximum":0.12345678901234567}]},"minItems":2,"uniqueItems":true}`,
+}
+
+// fewNames are objects that may use up the names that they need.
+var fewNames = []schemaCase{
+	{`{"type":"object","properties":{"y":{"const":1},"z":{"const":1}},"patternProperties":{"^x[01]$":{"const":1}},"additionalProperties":false,"minProperties":4}`,
+		[]string{`{"y":1,"z":1,"x0":1,"x1":1}`}, []string{`{"z":1,"x0":1,"x1":1}`, `{"y":1,"z":1,"x0":1,"x0":1}`}},
+	{`{"type":"object","properties":{"y":{"const":1}},"patternProperties":{"^x[0-2]$":{"const":1}},"additionalProperties":false,"minProperties":3}`,
+		[]string{`{"y":1,"x0":1,"x2":1}`, `{"x0":1,"x1":1,"x2":1}`}, []string{`{"y":1,"x1":1}`, `{"x0":1,"x1":1,"x1":1}`}},
+	{`{"type":"array","items":{"propertyNames":{"pattern":"^[a-h]$"},"type":"object","minProperties":8,"additionalProperties":{"const":1}},"uniqueItems":true}`,
+		[]string{`[]`, `[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1}]`}, []string{`[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}]`}},
 }
 
 func TestUniqueSchemas(t *testing.T) {
 	t.Parallel()
-	matchCases(t, uniqueCases)
+	cases := slices.Concat(uniqueCases, fewNames)
+	matchCases(t, cases)
+	var members []string
+	for i := range 200 {
+		members = append(members, fmt.Sprintf(`"%03d":%[1]d`, i))
+	}
+	matchCases(t, []schemaCase{{`{"type":"object","propertyNames":{"pattern":"^[01][0-9]{2}$"},"additionalProperties":{"type":"integer"},"minProperties":200}`,
+		[]string{"{" + strings.Join(members, ",") + "}"}, []string{"{" + strings.Join(members[1:], ",") + "}"}}})
 	v, words, end := byteVocabulary(t)
-	for _, c := range uniqueCases {
+	for _, c := range cases {
 		if n := sampleValid(t, c.schema, v, words, end, 20); n < 10 {
 			t.Errorf("%s: %d texts end", c.schema, n)
 		}

@@ -199,21 +199,36 @@ func (l *lister) objects(to *listing, o *objectShape) bool {
 	}
 	names, others := l.w.declared(o)
 	if others && (o.hi < 0 || o.hi > len(o.required)) {
-		all := listing{keys: map[string]bool{}}
-		for _, m := range l.w.otherMembers(o, names) {
-			for _, s := range l.w.shapes(m.name, false)[kindString] {
-				if !l.shape(&all, kindString, s) {
-					return false
-				}
-			}
+		more, ok := l.otherNames(l.w.otherMembers(o, names), names)
+		if !ok {
+			return false
 		}
-		for _, name := range all.values {
-			if !slices.Contains(names, name.(string)) {
-				names = append(names, name.(string))
+		names = append(names, more...)
+	}
+	return l.objectsFrom(to, o, names, newObject())
+}
+
+// otherNames lists the names of classes of members, without the given names. ok is false
+// if there are too many.
+func (l *lister) otherNames(classes []member, names []string) (list []string, ok bool) {
+	known := map[string]bool{}
+	for _, name := range names {
+		known[name] = true
+	}
+	all := listing{keys: map[string]bool{}}
+	for _, m := range classes {
+		for _, s := range l.w.shapes(m.name, false)[kindString] {
+			if !l.shape(&all, kindString, s) {
+				return nil, false
 			}
 		}
 	}
-	return l.objectsFrom(to, o, names, newObject())
+	for _, v := range all.values {
+		if name := v.(string); !known[name] {
+			list = append(list, name)
+		}
+	}
+	return list, true
 }
 
 // objectsFrom adds the objects that begin with some members. The given names may follow.
