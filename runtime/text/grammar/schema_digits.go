@@ -104,8 +104,8 @@ func (w *schemaWriter) multiples(n *numberShape) part {
 		var parts []part
 		for ; at.Cmp(end) <= 0; at.Add(at, big.NewInt(1)) {
 			value := new(big.Rat).Mul(new(big.Rat).SetInt(at), s.of)
-			text := decimal(value)
-			if w.numberFits(jsonNumber(text), n, n.path) {
+			text, exact := decimal(value)
+			if w.spend(8+size(value)/64, n.path) && exact && w.rationalFits(value, n, n.path) {
 				parts = append(parts, w.b.literal(text))
 			}
 		}
@@ -119,12 +119,14 @@ func floor(r *big.Rat) *big.Int {
 	return q
 }
 
-// decimal formats a number with a finite decimal fraction.
-func decimal(r *big.Rat) string {
+// decimal formats a number. exact is false if it has more than maxDigits digits after the
+// point.
+func decimal(r *big.Rat) (text string, exact bool) {
 	if r.IsInt() {
-		return r.Num().String()
+		return r.Num().String(), true
 	}
-	return strings.TrimRight(r.FloatString(maxDigits), "0")
+	places, finite := r.FloatPrec()
+	return strings.TrimRight(r.FloatString(maxDigits), "0"), finite && places <= maxDigits
 }
 
 // A residue decides whether a number is a multiple of modulus / 10^places.

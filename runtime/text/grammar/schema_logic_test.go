@@ -32,6 +32,7 @@ var logicCases = []schemaCase{
 	{`{"type":"number","minimum":1,"multipleOf":3}`, []string{`3`, `12`}, []string{`0`, `1`, `-3`, `4`}},
 	{`{"type":"number","minimum":0,"maximum":1,"multipleOf":0.25}`, []string{`0`, `0.25`, `0.5`, `0.75`, `1`, `0.50`}, []string{`0.3`, `1.25`, `-0.25`}},
 	{`{"type":"integer","exclusiveMinimum":10,"maximum":100,"multipleOf":7,"not":{"multipleOf":2}}`, []string{`21`, `35`, `91`}, []string{`14`, `7`, `105`, `22`}},
+	{`{"type":"number","minimum":0,"maximum":1e-38,"multipleOf":4e-40,"not":{"multipleOf":8e-40}}`, []string{`0.0000000000000000000000000000000000000004`}, []string{`0`, `0.0000000000000000000000000000000000000008`}},
 	{`{"type":"integer","minimum":0,"maximum":5000000,"multipleOf":1000000}`, []string{`0`, `5000000`}, []string{`500000`, `6000000`}},
 	{`{"type":"integer","not":{"enum":[1,3]},"minimum":0,"maximum":4}`, []string{`0`, `2`, `4`}, []string{`1`, `3`, `5`}},
 	{`{"if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"required":["x"]},"else":{"required":["y"]},"type":"object","properties":{"k":{"type":"string"},"x":{},"y":{}}}`,

@@ -244,6 +244,10 @@ func (w *schemaWriter) numberFits(v json.Number, n *numberShape, path string) bo
 		}
 		return n.whole > 0 && strings.Trim(v.String(), "-0123456789") == ""
 	}
+	return w.rationalFits(r, n, path)
+}
+
+func (w *schemaWriter) rationalFits(r *big.Rat, n *numberShape, path string) bool {
 	if n.whole != 0 && r.IsInt() != (n.whole > 0) || !n.lo.allows(r, 1) || !n.hi.allows(r, -1) {
 		return false
 	}

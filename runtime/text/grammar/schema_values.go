@@ -141,9 +141,11 @@ func (l *lister) numbers(to *listing, n *numberShape) bool {
 	}
 	_, _, byDigits := n.residues()
 	for ; at.Cmp(n.hi.value) <= 0; at = new(big.Rat).Add(at, every) {
-		text := decimal(at)
-		written := !byDigits || at.IsInt() || len(strings.Trim(text, "-")) <= precise+len(".")
-		if !l.step(1) || written && l.w.numberFits(jsonNumber(text), n, n.path) && !l.add(to, jsonNumber(text)) {
+		text, written := decimal(at)
+		if byDigits && !at.IsInt() {
+			written = written && len(strings.Trim(text, "-")) <= precise+len(".")
+		}
+		if !l.step(1+size(at)/64) || written && l.w.rationalFits(at, n, n.path) && !l.add(to, jsonNumber(text)) {
 			return false
 		}
 		if every == nil {
