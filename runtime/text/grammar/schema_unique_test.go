@@ -29,6 +29,10 @@ var uniqueCases = []schemaCase{
 		[]string{`[[0,1],[1,0],[-1,0]]`}, []string{`[[0,1],[1,0],[0,1]]`, `[[0,1],[1,0],[0,2]]`}},
 	{`{"type":"array","items":{"type":"array","items":{"type":"integer","minimum":0},"contains":{"minimum":2},"maxContains":0,"minContains":0,"uniqueItems":true},"minItems":5,"uniqueItems":true}`,
 		[]string{`[[],[0],[1],[1,0],[0,1]]`}, []string{`[[],[0],[1],[1,0]]`, `[[],[0],[1],[1,0],[2]]`}},
+	{`{"type":"array","items":{"type":"array","items":{"type":"boolean"},"contains":{"const":true},"maxContains":10},"minItems":3,"uniqueItems":true}`,
+		[]string{`[[true],[true,false],[true,true]]`}, []string{`[[true],[true,false]]`, `[[true],[true,false],[false]]`}},
+	{`{"type":"array","items":{"type":"array","items":{"const":1},"contains":{"const":1},"maxContains":3},"minItems":3,"uniqueItems":true}`,
+		[]string{`[[1],[1,1,1],[1,1]]`}, []string{`[[1],[1,1]]`, `[[1],[1,1],[1,1,1,1]]`}},
 }
 
 // tooFew are schemas of arrays and objects that need more different items or names than

@@ -15,19 +15,24 @@ type arrayLister struct {
 // arrays adds the arrays of a shape.
 func (l *lister) arrays(to *listing, a *arrayShape) bool {
 	x := &arrayLister{lister: l, a: a, ends: map[string]bool{}, alike: max(a.lo, len(a.prefix))}
-	limited := false // by the number of items that meet a condition
-	for _, c := range a.contains {
+	limited := 0 // conditions that only so many items may meet
+	for i, c := range a.contains {
 		x.alike = max(x.alike, c.from)
 		x.needed += c.lo
-		limited = limited || c.hi >= 0
+		if c.hi >= 0 {
+			limited |= 1 << i
+		}
 	}
 	counts := make([]int, len(a.contains))
 	if !x.canEnd(0, counts) {
 		return true
 	}
-	if a.hi < 0 && !a.unique && !limited {
-		if rest := l.find(a.rest); !rest.complete || len(rest.values) > 0 {
-			return false
+	for set := 0; set < 1<<len(counts) && a.hi < 0 && !a.unique; set++ {
+		if set&limited != 0 {
+			continue
+		}
+		if one := l.find(l.w.cell(a, x.alike, set)); !one.complete || len(one.values) > 0 {
+			return false // any number of them may follow
 		}
 	}
 	return x.from(to, nil, counts)
@@ -35,7 +40,7 @@ func (l *lister) arrays(to *listing, a *arrayShape) bool {
 
 // from adds the arrays that begin with some items, of which counts[i] meet condition i.
 func (l *arrayLister) from(to *listing, items []any, counts []int) bool {
-	if l.w.arrayFits(items, l.a) && (weight(items) > maxListWeight || !l.add(to, slices.Clone(items))) || !l.step(1) {
+	if weight(items) > maxListWeight || l.w.arrayFits(items, l.a) && !l.add(to, slices.Clone(items)) || !l.step(1) {
 		return false
 	}
 	if l.a.hi >= 0 && len(items) >= l.a.hi {
