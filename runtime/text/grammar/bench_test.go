@@ -6,7 +6,7 @@ import (
 )
 
 // generatedWords returns a vocabulary of all bytes and of generated words, 50,000 tokens.
-func generatedWords(b *testing.B) *Vocabulary {
+func generatedWords(b testing.TB) *Vocabulary {
 	rng := rand.New(rand.NewPCG(7, 8))
 	v, err := NewVocabulary(50000, func(id int32) []byte {
 		if id < 256 {

@@ -39,47 +39,43 @@ const maxUnique = 4096
 // one. text is the text since the outermost container began, without white space outside
 // of strings; unique reports whether the byte opens a container with unique items.
 func (h history) next(text []byte, c byte, unique bool) (after history, extended []byte, ok bool) {
-	if h.level == nil && !unique || !h.quoted && c == ' ' {
+	switch {
+	case h.level == nil && !unique || !h.quoted && c == ' ':
 		return h, text, true
+	case h.level == nil:
+		text = nil // points share no memory unless they have the same text
 	}
 	text = append(text[:h.length], c)
 	h.length++
-	if h.quoted {
-		switch {
-		case h.escaped:
-			h.escaped = false
-		case c == '\\':
-			h.escaped = true
-		case c == '"':
-			h.quoted = false
+	ok = true
+	switch {
+	case h.escaped:
+		h.escaped = false
+	case h.quoted && c == '\\':
+		h.escaped = true
+	case c == '"':
+		if h.quoted = !h.quoted; !h.quoted {
 			ok = h.end(text)
-			return h, text, ok
 		}
-		return h, text, true
-	}
-	switch c {
-	case '"':
-		h.quoted = true
-	case '[', '{':
+	case h.quoted:
+	case c == '[' || c == '{':
 		h.level = &level{up: h.level, array: c == '[', unique: unique, start: h.length}
-	case ',':
-		if !h.end(text[:h.length-1]) {
-			return h, text, false
+	case c == ',':
+		if ok = h.end(text[:h.length-1]); ok {
+			l := *h.level
+			l.start, l.done = h.length, false
+			h.level = &l
 		}
-		l := *h.level
-		l.start, l.done = h.length, false
-		h.level = &l
-	case ']', '}':
+	case c == ']' || c == '}':
 		if !h.end(text[:h.length-1]) {
 			return h, text, false
 		}
 		if h.level = h.level.up; h.level == nil {
-			return history{}, nil, true // others may still read the text
+			return history{}, nil, true
 		}
 		ok = h.end(text)
-		return h, text, ok
 	}
-	return h, text, true
+	return h, text, ok
 }
 
 // end ends the current item or name at the end of a text, unless it has ended. It reports
@@ -92,7 +88,10 @@ func (h *history) end(text []byte) bool {
 	ended := *l
 	ended.done = true
 	if l.unique {
-		one := newItem(text[l.start:])
+		one, err := newItem(text[l.start:])
+		if err != nil {
+			return false
+		}
 		at, found := slices.BinarySearchFunc(l.items, one.key, func(i item, key string) int { return strings.Compare(i.key, key) })
 		if found {
 			return false
@@ -140,43 +139,49 @@ func (h history) same(o history) bool {
 	return true
 }
 
-// newItem returns the item with a text. Equal values are written alike, except for
-// constants and for the order of members.
-func newItem(text []byte) item {
+// newItem returns the item with a text. Equal values are written alike, except for the
+// order of members, and for numbers of so many digits that doubles do not distinguish
+// them. An error reports an item that is too deep or too long to be compared.
+func newItem(text []byte) (item, error) {
 	one := item{key: string(text)}
-	special := `{\.eE`
-	if text[0] == '"' {
-		special = `\`
+	if text[0] == '"' || !strings.ContainsAny(one.key, "{.eE") {
+		return one, nil
 	}
-	if !strings.ContainsAny(one.key, special) {
-		return one
+	v, err := readJSON(text)
+	if err != nil {
+		return one, err
 	}
-	if v, err := readJSON(text); err == nil {
-		if one.key = keyOf(v); strings.Contains(one.key, "{") && text[0] != '"' {
-			one.value = v
-		}
+	if one.key = keyOf(v); strings.Contains(one.key, "{") {
+		one.value = v
 	}
-	return one
+	return one, nil
 }
 
-// alike returns the earlier items that the current item of a level, which begins with
-// text, may become equal to.
-func (l *level) alike(text []byte) []item { return itemsAlike(l.items, text) }
-
-// itemsAlike returns the items of a sorted list that may begin with text.
+// itemsAlike returns the items of a sorted list that an item that begins with text may
+// become equal to.
 func itemsAlike(list []item, text []byte) []item {
 	if len(text) > 0 && (text[0] == '[' || text[0] == '{') {
-		return slices.DeleteFunc(slices.Clone(list), func(i item) bool { return !i.begins(text) })
+		var out []item
+		begin := string(text)
+		for _, i := range list {
+			if i.begins(begin) {
+				out = append(out, i)
+			}
+		}
+		return out
 	}
 	list = list[sort.Search(len(list), func(i int) bool { return list[i].key >= string(text) }):]
-	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, string(text)) })]
+	return list[:sort.Search(len(list), func(i int) bool {
+		key := list[i].key
+		return len(key) < len(text) || key[:len(text)] != string(text)
+	})]
 }
 
-func (i item) begins(text []byte) bool {
+func (i item) begins(text string) bool {
 	if i.value == nil {
-		return strings.HasPrefix(i.key, string(text))
+		return strings.HasPrefix(i.key, text)
 	}
-	rest, ok := begin(i.value, string(text), func(string) {})
+	rest, ok := begin(i.value, text, func(string) {})
 	return ok && rest == ""
 }
 

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,44 +108,70 @@ func keyOf(v any) string {
 	case string:
 		return quoted(v)
 	}
-	return string(appendKeyOf(nil, v))
+	return string(appendJSON(nil, v, true))
 }
 
-func appendKeyOf(out []byte, v any) []byte {
-	separator := func(i int) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-	}
+// writeJSON returns the compact JSON of a value.
+func writeJSON(v any) string { return string(appendJSON(nil, v, false)) }
+
+// appendJSON appends the JSON of a value; with equal, equal texts for equal values.
+func appendJSON(out []byte, v any, equal bool) []byte {
 	switch v := v.(type) {
+	case nil:
+		return append(out, "null"...)
+	case bool:
+		return strconv.AppendBool(out, v)
+	case string:
+		return append(out, quoted(v)...)
+	case json.Number:
+		if equal {
+			return append(out, numberText(v)...)
+		}
+		return append(out, v...)
 	case []any:
 		out = append(out, '[')
 		for i, x := range v {
-			separator(i)
-			out = appendKeyOf(out, x)
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = appendJSON(out, x, equal)
 		}
 		return append(out, ']')
 	case *object:
+		keys := v.keys
+		if equal {
+			keys = slices.Sorted(slices.Values(keys))
+		}
 		out = append(out, '{')
-		for i, k := range slices.Sorted(slices.Values(v.keys)) {
-			separator(i)
-			out = appendKeyOf(append(append(out, quoted(k)...), ':'), v.values[k])
+		for i, k := range keys {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = appendJSON(append(append(out, quoted(k)...), ':'), v.values[k], equal)
 		}
 		return append(out, '}')
-	case json.Number, string:
-		return append(out, keyOf(v)...)
 	}
-	return append(out, writeJSON(v)...)
+	panic(fmt.Sprintf("bug: %T is not a JSON value", v))
 }
 
-// quoted returns the JSON of a string.
+// quoted returns the JSON of a string. It escapes what must be escaped, as shortly as
+// possible, and nothing else: equal strings are written alike.
 func quoted(text string) string {
+	out := make([]byte, 0, len(text)+2)
+	out = append(out, '"')
 	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
-			return writeJSON(text)
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c >= ' ':
+			out = append(out, c)
+		case c == '\b', c == '\f', c == '\n', c == '\r', c == '\t':
+			out = append(out, '\\', "btn_fr"[c-'\b'])
+		default:
+			out = fmt.Appendf(out, "\\u%04x", c)
 		}
 	}
-	return `"` + text + `"`
+	return string(append(out, '"'))
 }
 
 // numberText formats integers without point and exponent, so that 1, 1.0 and 1e0 are
@@ -159,52 +184,16 @@ func numberText(n json.Number) string {
 		}
 		return text
 	}
-	if r, ok := rational(n); ok && r.IsInt() {
+	r, ok := rational(n)
+	if ok && r.IsInt() {
 		return r.Num().String()
 	}
 	f, err := n.Float64()
-	if err != nil {
+	switch {
+	case err != nil:
 		return text
+	case ok:
+		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-// writeJSON returns the compact JSON of a value, without HTML escapes.
-func writeJSON(v any) string {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	appendJSON(&out, e, v)
-	return out.String()
-}
-
-// appendJSON appends the JSON of a value to out; e must write to out.
-func appendJSON(out *bytes.Buffer, e *json.Encoder, v any) {
-	switch v := v.(type) {
-	case *object:
-		out.WriteByte('{')
-		for i, k := range v.keys {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			appendJSON(out, e, k)
-			out.WriteByte(':')
-			appendJSON(out, e, v.values[k])
-		}
-		out.WriteByte('}')
-	case []any:
-		out.WriteByte('[')
-		for i, x := range v {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			appendJSON(out, e, x)
-		}
-		out.WriteByte(']')
-	default:
-		if err := e.Encode(v); err != nil {
-			panic("bug: cannot encode a JSON value: " + err.Error())
-		}
-		out.Truncate(out.Len() - 1) // remove the line feed that the encoder appends
-	}
+	return strconv.FormatFloat(f, 'e', -1, 64)
 }

@@ -93,24 +93,28 @@ func (m *Matcher) prepare() {
 }
 
 // maskAt returns the tokens that are allowed at any of the points.
-func (g *Grammar) maskAt(v *Vocabulary, list []point, tick func() error) (out []uint64, err error) {
-	for i, p := range list {
+func (g *Grammar) maskAt(v *Vocabulary, list []point, tick func() error) ([]uint64, error) {
+	var out []uint64
+	for _, p := range list {
 		mask, err := g.mask(v, p.at, tick)
-		if err == nil && g.unique {
-			mask, err = g.filter(v, p, mask, tick)
-		}
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 {
+		if out == nil {
 			out = mask
+			if len(list) > 1 {
+				out = slices.Clone(mask) // masks are shared
+			}
 			continue
 		}
 		for k, word := range mask {
 			out[k] |= word
 		}
 	}
-	return out, nil
+	if !g.unique {
+		return out, nil
+	}
+	return g.filter(v, list, out, tick)
 }
 
 // Ready reports whether Mask would return without waiting. If not, notify is called

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -23,7 +24,7 @@ func (w *schemaWriter) constant(v any, path string) part {
 	var parts []part
 	switch v := v.(type) {
 	case json.Number:
-		return w.b.literal(plainNumber(v))
+		return w.b.literal(w.numberConstant(v))
 	case []any:
 		for i, x := range v {
 			if i > 0 {
@@ -58,13 +59,25 @@ func (w *schemaWriter) inside(v any, path string) part {
 	return w.constant(v, path)
 }
 
-// plainNumber formats a constant as in the schema, but integers without point and
-// exponent, so that every reader decodes them as integers.
-func plainNumber(n json.Number) string {
-	if text := numberText(n); !strings.ContainsAny(text, ".eE") && text != "" {
+// numberConstant writes a number as in the schema, but integers without point and
+// exponent, so that every reader decodes them as integers. Where equal values must be
+// written alike, it writes all numbers as keyOf does, unless this would round them.
+func (w *schemaWriter) numberConstant(n json.Number) string {
+	text := numberText(n)
+	if !strings.ContainsAny(text, ".eE") || w.exact && sameNumber(text, n.String()) {
 		return text
 	}
 	return n.String()
+}
+
+// sameNumber reports whether two numbers, of which the first is a double, are equal.
+func sameNumber(a, b string) bool {
+	if len(b) > maxDigits || hugeExponent.MatchString(b) {
+		return false
+	}
+	x, _ := new(big.Rat).SetString(a)
+	y, _ := new(big.Rat).SetString(b)
+	return x != nil && y != nil && x.Cmp(y) == 0
 }
 
 // freeKey writes the string of a key that is not in taken: a trie of these keys that

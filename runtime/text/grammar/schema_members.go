@@ -61,7 +61,7 @@ func (w *schemaWriter) properties(o *objectShape) part {
 		classes = w.otherMembers(o, names)
 	}
 	// Another name may occur twice where this does not matter. A reader keeps the last one.
-	m.unique = len(classes) > 0 && (m.lo > len(names)+1 || slices.ContainsFunc(o.members, func(c member) bool { return c.value != w.exprs.any }))
+	m.unique = len(classes) > 0 && (w.exact || m.lo > len(names)+1 || slices.ContainsFunc(o.members, func(c member) bool { return c.value != w.exprs.any }))
 	if m.unique {
 		// So few names that an object may use up all of them are written in order, too.
 		if more, ok := w.lister(len(names)+m.lo, o.path).otherNames(classes, names); ok && len(more) <= m.lo {

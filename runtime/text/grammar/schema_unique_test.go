@@ -33,6 +33,8 @@ var uniqueCases = []schemaCase{
 		[]string{`[[true],[true,false],[true,true]]`}, []string{`[[true],[true,false]]`, `[[true],[true,false],[false]]`}},
 	{`{"type":"array","items":{"type":"array","items":{"const":1},"contains":{"const":1},"maxContains":3},"minItems":3,"uniqueItems":true}`,
 		[]string{`[[1],[1,1,1],[1,1]]`}, []string{`[[1],[1,1]]`, `[[1],[1,1],[1,1,1,1]]`}},
+	{`{"type":"array","items":{"anyOf":[{"type":"string","maxLength":3},{"const":"\u2028"}]},"uniqueItems":true}`, []string{"[\"\u2028\"]"}, []string{"[\"\u2028\",\"\\u2028\"]"}},
+	{`{"type":"array","prefixItems":[{"type":"number"},{"const":0.10}],"items":false,"uniqueItems":true}`, []string{`[0.2,0.1]`}, []string{`[0.1,0.1]`, `[0.1,0.10]`}},
 }
 
 // tooFew are schemas of arrays and objects that need more different items or names than

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -15,7 +16,8 @@ type point struct {
 	text []byte // others that continue the same text may overwrite what follows it
 }
 
-// maxPoints limits the points of one text.
+// maxPoints limits the points of one text. Others are dropped, which only arrays in more
+// than six arrays with such a choice in each have.
 const maxPoints = 64
 
 // A walker follows texts through a grammar with their histories. The caller must hold
@@ -93,7 +95,7 @@ func (w *walker) add(list []point, p point, at *position, c byte, unique bool) (
 		}
 	}
 	if len(list) == maxPoints {
-		return nil, fmt.Errorf("%w: more than %d nested choices between arrays with unique items and others", ErrTooLarge, maxPoints)
+		return list, nil
 	}
 	return append(list, point{at, past, text}), nil
 }
@@ -169,10 +171,10 @@ func (w *walker) open(p point, below int) (bool, error) {
 			continue
 		}
 		text := p.text[l.start:p.past.length]
-		if err := w.visited((len(text) + len(l.items)/8) / bytesPerVisit); err != nil {
+		if err := w.visited((len(text) + len(l.items)) / bytesPerVisit); err != nil {
 			return false, err
 		}
-		if rest := l.alike(text); len(rest) > 0 {
+		if rest := itemsAlike(l.items, text); len(rest) > 0 {
 			if ok, err := w.differs(p, depth, rest); !ok || err != nil {
 				return false, err
 			}
@@ -185,6 +187,14 @@ func (w *walker) open(p point, below int) (bool, error) {
 // state.
 const bytesPerVisit = 64
 
+// above returns the level n levels above l.
+func (l *level) above(n int) *level {
+	for ; n > 0; n-- {
+		l = l.up
+	}
+	return l
+}
+
 func depthOf(l *level) (n int) {
 	for ; l != nil; l = l.up {
 		n++
@@ -193,19 +203,35 @@ func depthOf(l *level) (n int) {
 }
 
 // differs reports whether the current item at a depth can become different from all
-// earlier ones, of which the given ones may begin like it.
+// earlier ones, of which the given ones may begin like it. It tries the bytes first with
+// which none of these goes on.
 func (w *walker) differs(p point, depth int, earlier []item) (bool, error) {
-	for c := range 256 {
-		if c == ' ' && !p.past.quoted {
-			continue
+	at := p.past.length - p.past.level.above(depthOf(p.past.level)-depth).start
+	var goesOn [256]bool
+	for _, i := range earlier {
+		if i.value == nil && at < len(i.key) {
+			goesOn[i.key[at]] = true
 		}
-		list, err := w.step(nil, p, byte(c))
-		if err != nil {
-			return false, err
-		}
-		for _, q := range list {
-			if ok, err := w.differsAfter(q, depth, earlier); ok || err != nil {
-				return ok, err
+	}
+	for _, last := range []bool{false, true} {
+		for c := range 256 {
+			if goesOn[c] != last || c == ' ' && !p.past.quoted {
+				continue
+			}
+			if q, err := w.g.step(p.at, byte(c)); q == dead || err != nil {
+				if err != nil {
+					return false, err
+				}
+				continue
+			}
+			list, err := w.step(nil, p, byte(c))
+			if err != nil {
+				return false, err
+			}
+			for _, q := range list {
+				if ok, err := w.differsAfter(q, depth, earlier); ok || err != nil {
+					return ok, err
+				}
 			}
 		}
 	}
@@ -217,12 +243,12 @@ func (w *walker) differsAfter(p point, depth int, earlier []item) (bool, error) 
 	if ok, err := w.open(p, depth); !ok || err != nil {
 		return false, err
 	}
-	l := p.past.level
-	n := depthOf(l)
-	for ; n > depth; n-- {
-		l = l.up
+	n := depthOf(p.past.level)
+	if n < depth { // the item has ended, as a new one
+		return true, nil
 	}
-	if n < depth || l.done || p.past.length == l.start { // the item has ended, as a new one
+	l := p.past.level.above(n - depth)
+	if l.done || p.past.length == l.start { // the same
 		return true, nil
 	}
 	rest := itemsAlike(earlier, p.text[l.start:p.past.length])
@@ -232,58 +258,76 @@ func (w *walker) differsAfter(p point, depth int, earlier []item) (bool, error) 
 	return w.differs(p, depth, rest)
 }
 
-// filter removes from a mask the tokens after which two items that must differ are
-// equal, or cannot avoid it. It releases the grammar's lock during calls of tick.
-func (g *Grammar) filter(v *Vocabulary, from point, mask []uint64, tick func() error) ([]uint64, error) {
-	return g.filterOf(v, from, mask, from.suspects(v, mask), tick)
+// filter removes from a mask the tokens after which two items that must differ are equal,
+// or cannot avoid it, at all points of a list. It releases the grammar's lock during
+// calls of tick.
+func (g *Grammar) filter(v *Vocabulary, list []point, mask []uint64, tick func() error) ([]uint64, error) {
+	var suspects []int32
+	for _, p := range list {
+		suspects = append(suspects, p.suspects(v, mask)...)
+	}
+	return g.filterOf(v, list, mask, suspects, tick)
 }
 
 // filterOf is filter for some of the tokens.
-func (g *Grammar) filterOf(v *Vocabulary, from point, mask []uint64, suspects []int32, tick func() error) ([]uint64, error) {
+func (g *Grammar) filterOf(v *Vocabulary, list []point, mask []uint64, suspects []int32, tick func() error) ([]uint64, error) {
+	suspects = slices.DeleteFunc(slices.Clone(suspects), func(id int32) bool { return mask[id/64]>>(id%64)&1 == 0 })
+	slices.SortFunc(suspects, func(a, b int32) int { return cmp.Compare(v.rank[a], v.rank[b]) })
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out := slices.Clone(mask)
 	w := &walker{g: g, tick: tick}
-	from.text = slices.Grow(slices.Clone(from.text), 64) // tokens overwrite what follows it
-	for _, id := range suspects {
-		if out[id/64]>>(id%64)&1 == 0 {
-			continue
+	var token []byte
+	after := [][]point{detached(list)} // after[i]: the points after i bytes of a token
+	for _, id := range slices.Compact(suspects) {
+		same := 0 // bytes that the token shares with the one before
+		for text := v.text[id]; same < min(len(text), len(token), len(after)-1) && text[same] == token[same]; {
+			same++
 		}
-		ok, err := w.allows(from, v.text[id])
-		if err != nil {
-			return nil, err
+		token, after = v.text[id], after[:same+1]
+		for i := same; i < len(token) && len(after[i]) > 0; i++ {
+			next, err := w.allowed(after[i], token[i])
+			if err != nil {
+				return nil, err
+			}
+			after = append(after, next)
 		}
-		if !ok {
+		if len(after) <= len(token) || len(after[len(token)]) == 0 {
 			out[id/64] &^= 1 << (id % 64)
 		}
 	}
 	return out, nil
 }
 
-// allows reports whether a token may follow, and each current item may still differ from
-// the earlier ones after it.
-func (w *walker) allows(from point, token []byte) (bool, error) {
-	list := []point{from}
-	for _, c := range token {
-		after, err := w.stepAll(list, c)
-		if err != nil {
-			return false, err
-		}
-		list = after[:0]
-		for _, p := range after {
-			ok, err := w.open(p, 0)
-			if err != nil {
-				return false, err
-			}
-			if ok {
-				list = append(list, p)
-			}
-		}
-		if len(list) == 0 {
-			return false, nil
+// detached returns points with texts of their own, with room for a token.
+func detached(list []point) []point {
+	list = slices.Clone(list)
+	for i := range list {
+		if p := &list[i]; p.past.level != nil {
+			p.text = append(make([]byte, 0, len(p.text)+64), p.text...)
 		}
 	}
-	return true, nil
+	return list
+}
+
+// allowed returns the points after a byte at which each current item can still differ
+// from the earlier ones.
+func (w *walker) allowed(list []point, c byte) ([]point, error) {
+	after, err := w.stepAll(list, c)
+	if err != nil {
+		return nil, err
+	}
+	open := after[:0]
+	for _, p := range after {
+		ok, err := w.open(p, 0)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			open = append(open, p)
+		}
+	}
+	return open, nil
 }
 
 // suspects lists the tokens after which two items may be equal. Outside of strings these
@@ -302,7 +346,7 @@ func (p point) suspects(v *Vocabulary, mask []uint64) []int32 {
 			continue
 		}
 		text := p.text[l.start:p.past.length]
-		for _, one := range l.alike(text) {
+		for _, one := range itemsAlike(l.items, text) {
 			one.following(text, func(rest string) { list = v.along(list, rest) })
 		}
 	}
@@ -324,10 +368,7 @@ func (g *Grammar) followAll(list []point, text []byte) ([]point, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := &walker{g: g}
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].text = slices.Clone(list[i].text) // masks may still be computed from it
-	}
+	list = detached(list) // masks may still be computed from it
 	var err error
 	for _, c := range text {
 		if list, err = w.stepAll(list, c); err != nil {

@@ -35,6 +35,11 @@ func TestUniqueItems(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"array","items":{"enum":["aa","ab","b",1,11,true]},"uniqueItems":true,"minItems":5}`,
 		`{"type":"array","items":{"type":"boolean"},"uniqueItems":true}`,
+		`{"type":"array","items":{"type":"object","propertyNames":{"pattern":"^[ab]$"},"additionalProperties":{"const":1},"maxProperties":2},"uniqueItems":true}`,
+		`{"type":"array","items":{"enum":[0.00001,0.5]},"uniqueItems":true}`,
+		`{"type":"array","items":{"enum":[1e-7,0.10,0.2,1e99,1.50]},"uniqueItems":true,"minItems":4}`,
+		`{"type":"array","items":{"type":"string","pattern":"^\\n[\\u2028\\u2029]$"},"uniqueItems":true}`,
+		`{"type":"array","items":{"anyOf":[{"type":"string","maxLength":1},{"const":"\u2028"},{"const":"\u2028\u0001"}]},"uniqueItems":true,"maxItems":3}`,
 		`{"type":"array","items":{"type":"integer","minimum":-3,"maximum":12},"uniqueItems":true,"minItems":14}`,
 		`{"type":"array","items":{"type":"string","pattern":"^[ab]{1,3}$"},"uniqueItems":true,"minItems":10}`,
 		`{"type":"array","items":{"type":"array","items":{"type":"boolean"},"maxItems":2,"uniqueItems":true},"uniqueItems":true,"minItems":4}`,
@@ -118,20 +123,18 @@ func sample(t *testing.T, g *Grammar, v *Vocabulary, words [][]byte, end int32, 
 // compareFilters checks that only suspects of a mask are filtered.
 func compareFilters(t *testing.T, m *Matcher, text string) {
 	t.Helper()
-	for _, p := range m.at {
-		compareFilter(t, m, p, text)
-	}
-}
-
-func compareFilter(t *testing.T, m *Matcher, from point, text string) {
-	t.Helper()
-	base := *from.at.mask.Load()
 	tick := func() error { return nil }
-	got, err := m.g.filter(m.v, from, base, tick)
+	base := make([]uint64, m.v.Words())
+	for _, p := range m.at {
+		for k, word := range *p.at.mask.Load() {
+			base[k] |= word
+		}
+	}
+	got, err := m.g.filter(m.v, m.at, base, tick)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := m.g.filterOf(m.v, from, base, m.v.order, tick)
+	want, err := m.g.filterOf(m.v, m.at, base, m.v.order, tick)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +203,78 @@ func TestManyItems(t *testing.T) {
 		for text, want := range map[string]uint64{c.after: 1, c.refused: 0} {
 			if got := mask[text[0]/64] >> (text[0] % 64) & 1; got != want {
 				t.Errorf("%s: %q: %d, expected %d", c.schema, text, got, want)
+			}
+		}
+	}
+}
+
+// TestUsedWords checks that masks are found quickly where most words of an enum are used.
+func TestUsedWords(t *testing.T) {
+	t.Parallel()
+	v := generatedWords(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	words := make([]string, 200)
+	for i := range words {
+		for range 10 {
+			words[i] += string("etaoinshr"[rng.IntN(9)])
+		}
+	}
+	slices.Sort(words)
+	g, err := ParseSchema([]byte(`{"type":"array","items":{"enum":["` + strings.Join(words, `","`) + `"]},"uniqueItems":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewMatcher(g, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.at, err = g.followAll(m.at, []byte(`["`+strings.Join(words[:190], `","`))); err != nil || len(m.at) == 0 {
+		t.Fatal(err)
+	}
+	for _, c := range `","` {
+		if err := m.Accept(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Mask(); err != nil {
+			t.Fatal(err) // ErrCostly, if each used word were followed to its end for each token
+		}
+	}
+}
+
+// TestPoints checks masks where a bracket may open an array with unique items or another
+// one: points share no text that differs, and no text has too many points.
+func TestPoints(t *testing.T) {
+	t.Parallel()
+	v, words, _ := byteVocabulary(t, "[[1,2],[1,2]]", "[[1,2],[1,3]]", "[[1,1]]", "[[1,2]]")
+	for schema, prefix := range map[string]string{
+		`{"anyOf":[{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]}},"uniqueItems":true},{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]},"uniqueItems":true},"maxItems":1}]}`: "",
+		`{"anyOf":[{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]}},"maxItems":1},{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]},"uniqueItems":true},"uniqueItems":true}]}`: "",
+		`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#/$defs/a"},"uniqueItems":true},{"type":"array","items":{"$ref":"#/$defs/a"},"maxItems":2}]}}}`:        "[[[[[[[[[[[[[[[[",
+	} {
+		g, err := ParseSchema([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := NewMatcher(g, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range len(prefix) {
+			if err := m.Accept(int32(prefix[i])); err != nil {
+				t.Fatalf("%s: byte %d: %v", schema, i, err)
+			}
+		}
+		mask, err := m.Mask()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range int32(len(words)) {
+			after, err := m.follow(words[id])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := mask[id/64]>>(id%64)&1 == 1; len(words[id]) > 0 && got != (len(after) > 0) {
+				t.Errorf("%s: token %q: allowed %v, but it leads to %d points", schema, words[id], got, len(after))
 			}
 		}
 	}

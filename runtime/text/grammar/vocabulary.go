@@ -22,6 +22,7 @@ type Vocabulary struct {
 	// For arrays with unique items: the tokens that contain a bracket, and those that may
 	// leave a string and go on behind it.
 	opening, leaving []int32
+	rank             []int32 // of each token in order
 
 	mu   sync.Mutex
 	sets map[runeSet]*tokenSet // a cache; see tokensOf
@@ -69,6 +70,10 @@ func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabula
 	slices.SortFunc(v.order, func(a, b int32) int {
 		return cmp.Or(bytes.Compare(v.text[a], v.text[b]), cmp.Compare(a, b))
 	})
+	v.rank = make([]int32, size)
+	for i, id := range v.order {
+		v.rank[id] = int32(i)
+	}
 	v.build()
 	v.describe()
 	v.spell()
