@@ -36,14 +36,7 @@ func BenchmarkMask(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				g, err := ParseSchema([]byte(c.schema))
-				if err != nil {
-					b.Fatal(err)
-				}
-				m, err := NewMatcher(g, v)
-				if err != nil {
-					b.Fatal(err)
-				}
+				m := schemaMatcher(b, c.schema, v)
 				for _, r := range []byte(c.text) {
 					if err := m.Accept(int32(r)); err != nil {
 						b.Fatal(err)

@@ -116,6 +116,20 @@ func testVocabulary(t testing.TB) *Vocabulary {
 	return v
 }
 
+// schemaMatcher returns a matcher of a schema.
+func schemaMatcher(t testing.TB, schema string, v *Vocabulary) *Matcher {
+	t.Helper()
+	g, err := ParseSchema([]byte(schema))
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	m, err := NewMatcher(g, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestMask compares masks along random texts with tests of each single token, and
 // checks the resulting texts against the grammar.
 func TestMask(t *testing.T) {
@@ -123,14 +137,7 @@ func TestMask(t *testing.T) {
 	v := testVocabulary(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range schemaCases {
-		g, err := ParseSchema([]byte(c.schema))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := NewMatcher(g, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := schemaMatcher(t, c.schema, v)
 		var text []byte
 		for range 40 {
 			mask, err := m.Mask()
@@ -153,7 +160,7 @@ func TestMask(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.done {
-				if ok, _ := g.Match(string(text)); !ok {
+				if ok, _ := m.g.Match(string(text)); !ok {
 					t.Errorf("%s: ended after %s", c.name, text)
 				}
 				break

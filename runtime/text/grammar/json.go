@@ -101,15 +101,7 @@ func loneSurrogate(data []byte) bool {
 
 // keyOf returns equal texts for values that JSON Schema considers equal: it compares
 // numbers by value and ignores the order of keys.
-func keyOf(v any) string {
-	switch v := v.(type) {
-	case json.Number:
-		return numberText(v)
-	case string:
-		return quoted(v)
-	}
-	return string(appendJSON(nil, v, true))
-}
+func keyOf(v any) string { return string(appendJSON(nil, v, true)) }
 
 // writeJSON returns the compact JSON of a value.
 func writeJSON(v any) string { return string(appendJSON(nil, v, false)) }
@@ -122,7 +114,7 @@ func appendJSON(out []byte, v any, equal bool) []byte {
 	case bool:
 		return strconv.AppendBool(out, v)
 	case string:
-		return append(out, quoted(v)...)
+		return appendQuoted(out, v)
 	case json.Number:
 		if equal {
 			return append(out, numberText(v)...)
@@ -147,18 +139,17 @@ func appendJSON(out []byte, v any, equal bool) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = appendJSON(append(append(out, quoted(k)...), ':'), v.values[k], equal)
+			out = appendJSON(append(appendQuoted(out, k), ':'), v.values[k], equal)
 		}
 		return append(out, '}')
 	}
 	panic(fmt.Sprintf("bug: %T is not a JSON value", v))
 }
 
-// quoted returns the JSON of a string. It escapes what must be escaped, as shortly as
-// possible, and nothing else: equal strings are written alike.
-func quoted(text string) string {
-	out := make([]byte, 0, len(text)+2)
-	out = append(out, '"')
+// appendQuoted appends the JSON of a string. It escapes what must be escaped, as shortly
+// as possible, and nothing else: equal strings are written alike.
+func appendQuoted(out []byte, text string) []byte {
+	out = append(slices.Grow(out, len(text)+2), '"')
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
@@ -171,7 +162,7 @@ func quoted(text string) string {
 			out = fmt.Appendf(out, "\\u%04x", c)
 		}
 	}
-	return string(append(out, '"'))
+	return append(out, '"')
 }
 
 // numberText formats integers without point and exponent, so that 1, 1.0 and 1e0 are

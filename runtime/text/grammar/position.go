@@ -75,11 +75,7 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	sample := g.samples[class]
 	after := g.moved[:0]
 	for _, at := range p.configs {
-		for _, e := range g.states[at.state].edges {
-			if e.lo <= sample && sample <= e.hi {
-				after = append(after, config{e.to, at.frame})
-			}
-		}
+		after = g.move(after, at, sample)
 	}
 	g.moved = after
 	q, err := g.after(after)
@@ -88,6 +84,16 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	}
 	(*next)[class].Store(q)
 	return q, nil
+}
+
+// move appends the configs after a byte to list.
+func (g *Grammar) move(list []config, at config, c byte) []config {
+	for _, e := range g.states[at.state].edges {
+		if e.lo <= c && c <= e.hi {
+			list = append(list, config{e.to, at.frame})
+		}
+	}
+	return list
 }
 
 // follow is like step for callers without the lock. The transition is usually cached,

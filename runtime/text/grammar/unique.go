@@ -45,32 +45,31 @@ func (w *walker) visited(n int) error {
 
 // step appends the points after a byte at p to list.
 func (w *walker) step(list []point, p point, c byte) ([]point, error) {
+	g := w.g
+	at, err := g.step(p.at, c)
+	if at == dead || err != nil {
+		return list, err
+	}
 	if err := w.visited(1); err != nil {
 		return nil, err
 	}
-	g := w.g
 	if c == ',' && p.past.full() {
 		if end, err := g.step(p.at, p.past.level.shut()); end != dead || err != nil {
 			return list, err
 		}
 	}
-	marked, others := 0, 0
+	var unique, others []config
 	if (c == '[' || c == '{') && !p.past.quoted {
-		marked, others = g.opening(p.at, c)
+		unique, others = g.split(p.at, c)
 	}
-	if marked == 0 || others == 0 {
-		at, err := g.step(p.at, c)
-		if err != nil {
+	if len(unique) == 0 || len(others) == 0 {
+		return w.add(list, p, at, c, len(unique) > 0)
+	}
+	for i, after := range [][]config{unique, others} {
+		if at, err = g.after(after); err != nil {
 			return nil, err
 		}
-		return w.add(list, p, at, c, marked > 0)
-	}
-	for _, unique := range []bool{true, false} {
-		at, err := g.stepMarked(p.at, c, unique)
-		if err != nil {
-			return nil, err
-		}
-		if list, err = w.add(list, p, at, c, unique); err != nil {
+		if list, err = w.add(list, p, at, c, i == 0); err != nil {
 			return nil, err
 		}
 	}
@@ -110,39 +109,20 @@ func (w *walker) stepAll(list []point, c byte) (after []point, err error) {
 	return after, nil
 }
 
-// opening counts the configs of a position in which a bracket opens a container with
-// unique items, and the others in which it may come.
-func (g *Grammar) opening(p *position, c byte) (marked, others int) {
+// split returns the configs after a bracket that opens a container with unique items, and
+// those after one that does not.
+func (g *Grammar) split(p *position, c byte) (unique, others []config) {
 	if !g.unique {
-		return 0, 0
+		return nil, nil
 	}
 	for _, at := range p.configs {
-		s := &g.states[at.state]
-		if slices.ContainsFunc(s.edges, func(e edge) bool { return e.lo <= c && c <= e.hi }) {
-			if s.unique {
-				marked++
-			} else {
-				others++
-			}
+		if g.states[at.state].unique {
+			unique = g.move(unique, at, c)
+		} else {
+			others = g.move(others, at, c)
 		}
 	}
-	return marked, others
-}
-
-// stepMarked returns the position after a bracket that opens a container with unique
-// items, or after one that does not.
-func (g *Grammar) stepMarked(p *position, c byte, unique bool) (*position, error) {
-	var after []config
-	for _, at := range p.configs {
-		if s := &g.states[at.state]; s.unique == unique {
-			for _, e := range s.edges {
-				if e.lo <= c && c <= e.hi {
-					after = append(after, config{e.to, at.frame})
-				}
-			}
-		}
-	}
-	return g.after(after)
+	return unique, others
 }
 
 // union returns the position with the configs of both.
@@ -216,12 +196,6 @@ func (w *walker) differs(p point, depth int, earlier []item) (bool, error) {
 	for _, last := range []bool{false, true} {
 		for c := range 256 {
 			if goesOn[c] != last || c == ' ' && !p.past.quoted {
-				continue
-			}
-			if q, err := w.g.step(p.at, byte(c)); q == dead || err != nil {
-				if err != nil {
-					return false, err
-				}
 				continue
 			}
 			list, err := w.step(nil, p, byte(c))

@@ -179,19 +179,13 @@ func TestManyItems(t *testing.T) {
 		{`{"type":"object","minProperties":2}`, "{", `"%":1`, "}", ","},
 		{`{"type":"array","items":{"type":"string"},"uniqueItems":true}`, `["` + strings.Repeat("long", 25000) + `","` + strings.Repeat("long", 25000), "", "x", `"`},
 	} {
-		g, err := ParseSchema([]byte(c.schema))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := NewMatcher(g, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := schemaMatcher(t, c.schema, v)
 		text := c.open
 		if c.item != "" {
 			text += listOf(maxUnique, c.item)
 		}
-		if m.at, err = g.followAll(m.at, []byte(text)); err != nil || len(m.at) == 0 {
+		var err error
+		if m.at, err = m.follow([]byte(text)); err != nil || len(m.at) == 0 {
 			t.Fatalf("%s: %d points, %v", c.schema, len(m.at), err)
 		}
 		start := time.Now()
@@ -220,15 +214,9 @@ func TestUsedWords(t *testing.T) {
 		}
 	}
 	slices.Sort(words)
-	g, err := ParseSchema([]byte(`{"type":"array","items":{"enum":["` + strings.Join(words, `","`) + `"]},"uniqueItems":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := NewMatcher(g, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.at, err = g.followAll(m.at, []byte(`["`+strings.Join(words[:190], `","`))); err != nil || len(m.at) == 0 {
+	m := schemaMatcher(t, `{"type":"array","items":{"enum":["`+strings.Join(words, `","`)+`"]},"uniqueItems":true}`, v)
+	var err error
+	if m.at, err = m.follow([]byte(`["` + strings.Join(words[:190], `","`))); err != nil || len(m.at) == 0 {
 		t.Fatal(err)
 	}
 	for _, c := range `","` {
@@ -251,14 +239,7 @@ func TestPoints(t *testing.T) {
 		`{"anyOf":[{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]}},"maxItems":1},{"type":"array","items":{"type":"array","items":{"enum":[1,2,3]},"uniqueItems":true},"uniqueItems":true}]}`: "",
 		`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#/$defs/a"},"uniqueItems":true},{"type":"array","items":{"$ref":"#/$defs/a"},"maxItems":2}]}}}`:        "[[[[[[[[[[[[[[[[",
 	} {
-		g, err := ParseSchema([]byte(schema))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := NewMatcher(g, v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := schemaMatcher(t, schema, v)
 		for i := range len(prefix) {
 			if err := m.Accept(int32(prefix[i])); err != nil {
 				t.Fatalf("%s: byte %d: %v", schema, i, err)
