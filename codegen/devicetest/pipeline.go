@@ -67,6 +67,7 @@ func (p *Pipeline) Start(cfg *device.Config) (device.Context, error) {
 // A pipelined is an opened Pipeline.
 type pipelined struct {
 	device.Uninstrumented
+	device.NoAdapters
 	p      *Pipeline
 	inner  device.Context
 	order  sync.Mutex // held during a step, page copy or row copy of the inner model

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // A Config sets the sizes of a Context and of its steps.
@@ -32,6 +34,9 @@ type Config struct {
 
 	Dispatch []byte  // [matmuls][DispatchRows]
 	Outputs  []Array // the largest shape of each output over all graphs that will run
+
+	Sites  []manifest.Site     // matrices to which adapters can add
+	Orders [][]manifest.RowRun // Manifest.RowOrders
 
 	Comm unsafe.Pointer // a C ifl_comm, the transport to the other ranks of a partitioned model; nil: the model is not partitioned
 }

@@ -10,6 +10,8 @@ package device
 import (
 	"errors"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 )
 
 // A Device is the code of a compiled model together with the hardware that runs it. It
@@ -72,6 +74,10 @@ type Context interface {
 	MoveRow(to, from Row)
 	CopyCell(to, from int32)
 	MoveInCells(to, from CellRow)
+
+	// SetAdapter loads an adapter under a number below MaxAdapters, or frees it with nil.
+	// No step in flight may use the number.
+	SetAdapter(number int32, a *lora.Adapter) error
 
 	// StartCalibration makes every matmul accumulate statistics of its inputs from the
 	// next step on. With hessians it also accumulates Hessians. Calibration returns the
@@ -144,6 +150,14 @@ func Ended(err error) (wait func() error) {
 		return succeeded // avoids an allocation in the usual case
 	}
 	return func() error { return err }
+}
+
+// NoAdapters is embedded in contexts that cannot load adapters.
+type NoAdapters struct{}
+
+// SetAdapter returns an error.
+func (NoAdapters) SetAdapter(int32, *lora.Adapter) error {
+	return errors.New("this device cannot load adapters")
 }
 
 func succeeded() error { return nil }

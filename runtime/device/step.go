@@ -9,13 +9,12 @@ import "slices"
 // a step uses the first Tokens, OutRows and Seqs entries. The tokens of a sequence are
 // adjacent, in ascending position. The arrays lie outside Go's heap because C code
 // reads them.
-//
-// A per-sequence adapter id would be one more array of Seqs entries (ifl_step.adapter).
 type Step struct {
 	Graph                 int // index in the manifest's Graphs
 	Tokens, OutRows, Seqs int
 	Typed                 bool  // Types is set
 	Masked                bool  // Mask is set
+	Adapted               bool  // Adapter is set
 	TopPage               int32 // the highest page used so far, for devices that allocate physical memory in advance
 
 	ID, Pos, Seq []int32 // [Tokens] token id, position, index of the sequence
@@ -26,6 +25,7 @@ type Step struct {
 	First, PageAt []int32 // [Seqs+1] index of each sequence's first token, and of its first page in Page
 	Past          []int32 // [Seqs] KV cache rows written by earlier steps
 	Page          []int32 // page ids
+	Adapter       []int32 // [Seqs] number of each sequence's adapter (Context.SetAdapter), or -1
 	XPageAt       []int32 // [Seqs+1] index in XPage of the first page of each sequence's source
 	XPage         []int32 // page ids of encoder outputs (sources)
 	XRows         []int32 // [Seqs] rows of each source
@@ -87,6 +87,7 @@ func (s *Step) place(b *Slab, cfg *Config) {
 	s.ID, s.Pos, s.Seq = ints(cfg.MaxTokens), ints(cfg.MaxTokens), ints(cfg.MaxTokens)
 	s.Slot, s.Types = ints(cfg.MaxTokens), ints(cfg.MaxTokens)
 	s.OutRow = ints(cfg.MaxOutRows)
+	s.Adapter = ints(cfg.MaxSeqs)
 	s.First, s.Past, s.PageAt = ints(cfg.MaxSeqs+1), ints(cfg.MaxSeqs), ints(cfg.MaxSeqs+1)
 	pages := max(cfg.Pages, cfg.MaxPages)
 	s.Page = ints(pages)

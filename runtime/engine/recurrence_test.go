@@ -79,6 +79,7 @@ type cell struct {
 
 type recurring struct {
 	device.Uninstrumented
+	device.NoAdapters
 	*recurrence
 	cfg   device.Config
 	cells []cell

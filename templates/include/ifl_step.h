@@ -9,10 +9,12 @@
 #pragma once
 #include <stdint.h>
 
-#define IFL_ABI 6
+#define IFL_ABI 7
 #define IFL_MAX_OUT 8
 #define IFL_TOP 64 /* most logits of a row in top */
 #define IFL_CELL_ROWS 16 /* rows of a sequence in a cell */
+#define IFL_ADAPTERS 256 /* adapters that are loaded at a time */
+#define IFL_LORA_RANK 256 /* most rank of an adapter */
 #define IFL_ROWS 513 /* entries of a dispatch table: 0…511 rows, and one for more */
 
 /* The argmax of some logits; ties go to the lowest index. at is IFL_NONE initially, and IFL_UNSURE if a logit is not
@@ -22,6 +24,13 @@ typedef struct ifl_best {
   int32_t at;
 } ifl_best;
 enum { IFL_NONE = -1, IFL_UNSURE = -2 };
+
+/* An adapter's matrices at a site, to which it adds B·A·x. Both are 64-byte aligned. */
+typedef struct ifl_lora {
+  int32_t rank;   /* 0: the adapter does not change this site */
+  const float *a; /* [rank][K], K padded to a multiple of 16 with zeros */
+  const float *b; /* [N/16][rank][16], N rounded up; with the adapter's scale */
+} ifl_lora;
 
 typedef struct ifl_step {
   int32_t abi;   /* IFL_ABI */
@@ -42,7 +51,7 @@ typedef struct ifl_step {
    * is set if it sees the sequence's i-th token of the step: its ancestors and itself, at consecutive
    * positions from that of the first token on. Every other sequence is causal. */
   const uint64_t *mask;
-  const int32_t *adapter; /* [S], reserved: NULL */
+  const int32_t *adapter; /* [S] number of each sequence's adapter, or −1; NULL: no sequence has one */
   float *out[IFL_MAX_OUT]; /* one array per yield of the graph, row-major */
   const int32_t *xpage_at; /* [S+1] index of the first page of each sequence's source in xpage; NULL: no sources */
   const int32_t *xpage;    /* page ids of the sources */
@@ -93,6 +102,8 @@ void ifl_close(ifl_ctx *ctx);
 void ifl_move(ifl_ctx *ctx, int32_t to_page, int32_t to, int32_t from_page, int32_t from);
 /* The same for a row of a cell: `from` and `to` are 0…15. */
 void ifl_move_in_cells(ifl_ctx *ctx, int32_t to_cell, int32_t to, int32_t from_cell, int32_t from);
+/* Sets an adapter: its matrices by site, which the caller owns and keeps; NULL: no step uses the number any more. */
+void ifl_set_adapter(ifl_ctx *ctx, int32_t number, const ifl_lora *sites);
 /* Copies a cell. */
 void ifl_copy_cell(ifl_ctx *ctx, int32_t to, int32_t from);
 /* Tracing: from now on every thread records when it starts a region and when it starts to wait at a barrier, in its part

@@ -57,6 +57,7 @@ func (r *ranks) Start(*device.Config) (device.Context, error) {
 // A running is a set of running ranks.
 type running struct {
 	device.Uninstrumented
+	device.NoAdapters
 	*ranks
 	queues []chan *step
 	ended  sync.WaitGroup

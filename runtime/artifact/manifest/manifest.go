@@ -37,7 +37,10 @@ type Manifest struct {
 	Matmuls   []Matmul `json:"matmuls"`           // in the order of the dispatch table
 	Scores    []Scores `json:"scores,omitempty"`  // attention scores in calibration, in the order of the attentions
 	Regions   []Region `json:"regions,omitempty"` // numbered by the marks of a trace
-	Libs      []Lib    `json:"libs"`              // best first
+	// Sites are the matrices to which adapters can add, by the numbers that the step uses.
+	Sites     []Site     `json:"sites,omitempty"`
+	RowOrders [][]RowRun `json:"row_orders,omitempty"`
+	Libs      []Lib      `json:"libs"` // best first
 	// Partition lists the ranks of a model on several devices. Then Weights, Matmuls,
 	// Regions and Libs are in the ranks' manifests.
 	Partition *Partition `json:"partition,omitempty"`

@@ -18,7 +18,7 @@ type Field struct {
 // Layout lists the mirrored structs and their fields by their C names.
 func Layout() []Field {
 	var all []Field
-	for name, t := range map[string]reflect.Type{"ifl_step": reflect.TypeFor[stepHeader](), "ifl_config": reflect.TypeFor[configHeader]()} {
+	for name, t := range map[string]reflect.Type{"ifl_step": reflect.TypeFor[stepHeader](), "ifl_lora": reflect.TypeFor[siteHeader](), "ifl_config": reflect.TypeFor[configHeader]()} {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			all = append(all, Field{name, snake(f.Name), f.Offset})

@@ -30,6 +30,7 @@ type Library struct {
 	sumsLen, inputLen, hessiansLen           uintptr
 	calibrate                                uintptr // 0: the library does not support calibration
 	trace                                    uintptr // 0: it does not support tracing
+	setAdapter                               uintptr // 0: the model has no sites for adapters
 }
 
 // Open loads the shared library in data, built for the given instruction set, and
@@ -79,6 +80,7 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		l.hessiansLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
 	}
 	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
+	l.setAdapter, _ = purego.Dlsym(handle, "ifl_set_adapter")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {
 		return nil, fmt.Errorf("the model's %s library has step ABI %d, this runtime has %d; compile the model again", isa, int32(got), device.ABI)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
@@ -28,6 +29,10 @@ type model struct {
 	kv, arena, slab *device.Region
 	calibration     calibration
 	tracer          tracer
+
+	sites    []manifest.Site
+	orders   [][]manifest.RowRun
+	adapters [device.MaxAdapters]*device.Region
 }
 
 // Start maps the memory of the model and starts its threads.
@@ -35,7 +40,7 @@ func (l *Library) Start(cfg *device.Config) (device.Context, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m := &model{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes, threads: cfg.Threads}
+	m := &model{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes, threads: cfg.Threads, sites: cfg.Sites, orders: cfg.Orders}
 	m.calibration.rows = max(cfg.MaxTokens, cfg.MaxOutRows)
 	if err := m.start(cfg); err != nil {
 		m.Close()
@@ -142,6 +147,9 @@ func (m *model) Close() {
 	if m.handle != 0 {
 		purego.SyscallN(m.lib.close, m.handle)
 		m.handle = 0
+	}
+	for i := range m.adapters {
+		m.adapters[i].Free()
 	}
 	for _, r := range []*device.Region{m.kv, m.arena, m.slab, m.calibration.sums, m.calibration.hessians, m.calibration.inputs, m.tracer.marks} {
 		r.Free()

@@ -58,6 +58,9 @@ func (m *model) fill(s *device.Step) {
 	if s.Masked {
 		h.mask, h.maskWords = device.Pointer(s.Mask), int32(s.MaskWords)
 	}
+	if s.Adapted {
+		h.adapter = device.Pointer(s.Adapter)
+	}
 	for i, o := range s.Out {
 		h.out[i] = device.Pointer(o)
 	}

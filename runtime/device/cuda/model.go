@@ -14,6 +14,7 @@ import (
 // A model is an open model: its GPU memory and its kernels.
 type model struct {
 	device.Uninstrumented
+	device.NoAdapters
 	*Device
 	cfg       device.Config
 	paged     bool // the model has a KV cache

@@ -179,6 +179,7 @@ type order struct {
 // A remoteModel is an open model as seen by rank 0.
 type remoteModel struct {
 	device.Uninstrumented
+	device.NoAdapters
 	*Leader
 	me     *runner
 	orders chan *order

@@ -13,6 +13,7 @@ import (
 // A threadModel is an open model with all ranks in this process.
 type threadModel struct {
 	device.Uninstrumented
+	device.NoAdapters
 	*ThreadGroup
 	out     int // index of the rank that returns the results
 	hub     *comm.Hub

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
@@ -121,6 +122,10 @@ func TestCopies(t *testing.T) {
 // A recorder is a context that records a copy.
 type recorder string
 
+func (r *recorder) SetAdapter(n int32, a *lora.Adapter) error {
+	*r = recorder(fmt.Sprintf("adapter %d %v", n, a != nil))
+	return nil
+}
 func (r *recorder) CopyPage(to, from int32) { *r = recorder(fmt.Sprintf("page %d %d", to, from)) }
 func (r *recorder) CopyCell(to, from int32) { *r = recorder(fmt.Sprintf("cell %d %d", to, from)) }
 
