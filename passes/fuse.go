@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -61,7 +62,7 @@ func (f *fuser) region(g *ir.Graph, b *ir.Block, root *ir.Op) error {
 		return nil
 	}
 	body := &ir.Block{}
-	f.cloneFront(front, root, body)
+	f.cloneFront(front, root, tail, body)
 	at := b.Index(root)
 	inside := map[*ir.Op]bool{root: true}
 	for _, op := range tail {
@@ -159,7 +160,7 @@ func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 		switch {
 		case u.Op == nil || depth > 4:
 			return false
-		case u.Op.Def.Name == "matmul" && u.Arg == 0:
+		case u.Op.Def.Name == "matmul" && u.Arg == 0, u.Op.Def == ops.Lora && u.Arg == 1:
 		case inFront(u.Op) && u.Arg == 0 && onlyMatmuls(u.Op.Results[0], uses, depth+1):
 		default:
 			return false
@@ -169,10 +170,12 @@ func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 }
 
 // cloneFront copies the chain into the region and makes the root read the copy.
-// The originals die when their last matmul has its copy.
-func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, body *ir.Block) {
+// An adapter in the tail reads the copy too. The originals die when their last matmul has its
+// copy.
+func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, tail []*ir.Op, body *ir.Block) {
 	var prev *ir.Value
 	for _, op := range front {
+		original := op.Results[0]
 		c := *op
 		c.Args = slices.Clone(op.Args)
 		c.Attrs = slices.Clone(op.Attrs)
@@ -185,6 +188,11 @@ func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, body *ir.Block) {
 		c.Results = []*ir.Value{&r}
 		body.Ops = append(body.Ops, &c)
 		prev = &r
+		for _, behind := range tail {
+			if behind.Def == ops.Lora && behind.Args[1].Value == original {
+				behind.Args[1] = ir.A(prev)
+			}
+		}
 	}
 	if prev != nil {
 		root.Args[0] = ir.A(prev)
@@ -248,12 +256,13 @@ func crossesState(between []*ir.Op, write *ir.Op, tail []*ir.Op) bool {
 	return false
 }
 
-// useful drops an epilogue that only names parts: a split alone gains nothing.
+// useful drops a split at the end of an epilogue that does nothing else but adapters,
+// because naming parts gains nothing.
 func useful(tail []*ir.Op) []*ir.Op {
 	for _, op := range tail {
-		if op.Def.Name != "split" {
+		if op.Def.Name != "split" && op.Def != ops.Lora {
 			return tail
 		}
 	}
-	return nil
+	return slices.DeleteFunc(tail, func(op *ir.Op) bool { return op.Def.Name == "split" })
 }

@@ -11,6 +11,7 @@ var Pipeline = []*Pass{
 	ExpandSlices,     // before quantize, which then rounds each slice
 	Quantize,         // before merging: only projections of one type can be merged
 	MergeProjections, // before fusing: a merged matmul has one epilogue
+	AddAdapters,      // after merging, which joins matmuls by what reads them
 	FuseRegions,      // fixes the regions, which kernels implement
 	SelectKernels,    // by the shape and type of each region's root
 	PlanBuffers,      // last: lifetimes depend on regions
@@ -22,6 +23,8 @@ var order = []struct{ before, after, why string }{
 	{"expand-slices", "quantize", "the outliers of a rounded row are those of one matmul"},
 	{"quantize", "merge-projections", "projections of different types cannot share a matmul"},
 	{"merge-projections", "fuse-regions", "a merged matmul has one tail"},
+	{"merge-projections", "add-adapters", "merging follows a matmul's result to what reads it"},
+	{"add-adapters", "fuse-regions", "adapters join the epilogue of their matmul"},
 	{"fuse-regions", "select-kernels", "kernels implement regions"},
 	{"fuse-regions", "plan-buffers", "values inside a region need no buffer"},
 }

@@ -33,6 +33,9 @@ const maxGroup = 1024
 // names the first op that cannot be computed on a tile of the output.
 func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 	out := root.Results[0]
+	if _, rest := Adapter(root, ops); len(rest) < len(ops) {
+		out, ops = ops[0].Results[0], rest
+	}
 	t := &Tail{Group: 16, Halves: map[*ir.Value]int{}, Whole: true}
 	t.Segments = []*Segment{{Lo: 0, Hi: out.Type.Cols(), Value: out, In: map[*ir.Value]bool{out: true}}}
 	if len(ops) > 0 && root.Def.Attr("slices") != nil && root.Int("slices") > 1 {
@@ -58,6 +61,16 @@ func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 		}
 	}
 	return t, nil
+}
+
+// Adapter returns the op that adds adapters to a matmul, if it is the first of the ops that
+// follow it, else nil; and the ops after it. It adds to all columns before they are divided
+// into groups.
+func Adapter(root *ir.Op, ops []*ir.Op) (*ir.Op, []*ir.Op) {
+	if len(ops) > 0 && ops[0].Def.Name == "lora" && ops[0].Args[0].Value == root.Results[0] {
+		return ops[0], ops[1:]
+	}
+	return nil, ops
 }
 
 // split divides the single segment into parts, or records the parts of an

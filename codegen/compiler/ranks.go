@@ -85,6 +85,9 @@ func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module
 		if err != nil {
 			return nil, nil, InputError{fmt.Errorf("rank %d: %w", i, err)}
 		}
+		if err := m.addSites(cpu); err != nil {
+			return nil, nil, fmt.Errorf("rank %d: %w", i, err)
+		}
 		out = append(out, &Rank{Rank: r, CPU: cpu})
 	}
 	return out, partitioned, nil
@@ -150,5 +153,5 @@ func (m *Model) Code(mod *ir.Module) (*codegen.CPUModel, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
-	return cpu, nil
+	return cpu, m.addSites(cpu)
 }

@@ -37,6 +37,8 @@ type Model struct {
 	// model; nil if the model is not partitioned.
 	Traffic []manifest.Traffic
 
+	Sites []layout.Site // for adapters; the compiler knows the stored matrices and adds them to the manifest
+
 	buffers []*layout.Buffer
 }
 
@@ -57,7 +59,7 @@ func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
 		}
 	}
 	e.out.Step, err = e.step()
-	e.out.buffers, e.out.Hessians = l.Buffers, e.calib.hessians
+	e.out.buffers, e.out.Hessians, e.out.Sites = l.Buffers, e.calib.hessians, l.Sites
 	return &e.out, err
 }
 
@@ -86,6 +88,7 @@ type needs struct {
 	group     int // columns per group of a matmul's output
 	rows      int // scratch rows
 	row       int // columns of the widest
+	adapters  int // sites of a weight
 	sparse    int // columns of a matrix with sparse outliers
 	attention *attentionNeeds
 	cells     []string // floats of scratch of ops on fixed-size states, in C

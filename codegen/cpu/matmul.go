@@ -39,6 +39,9 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	}
 	m.w.P("enum { K = %d, PANELS = %d, GROUP = %d, GROUPS = %d };", work.Weight.K, work.Weight.Panels(), work.Tail.Group, work.Groups())
 	m.w.P("const int rows = %s;", rows)
+	if err := m.adapters(); err != nil {
+		return err
+	}
 	m.w.P("const ifl_packing p = ifl_packing_of(c, tid, %s, %d, rows);", impls, call)
 	if err := m.pack(); err != nil {
 		return err
@@ -129,6 +132,9 @@ func (m *matmul) pack() error {
 	} else {
 		w.P("ifl_pack_%s(tile, %s, K, mt, m);", actName(m.Act), source)
 	}
+	if m.Adapters != nil {
+		w.P("if (s->adapter) ifl_lora_pack(c, s, &p, tid, %s(s, t), t, %s, K, adapters, %d);", m.seqOf(), source, len(m.Adapters.Parts))
+	}
 	w.P("}")
 	if m.Weight.SparseOutliers > 0 { // after all rows of a tile, because the last one completes the tile
 		m.e.need.sparse = max(m.e.need.sparse, m.Weight.K)
@@ -136,10 +142,36 @@ func (m *matmul) pack() error {
 	}
 	w.P("}")
 	w.P("ifl_packed(c, &p);")
+	if m.Adapters != nil {
+		w.P("if (s->adapter) ifl_lora_packed(c, &p);")
+	}
 	if statistics != "" {
 		w.P("%s", statistics)
 	}
 	return nil
+}
+
+// adapters emits the table of the sites of the matmul's weight.
+func (m *matmul) adapters() error {
+	if m.Adapters == nil {
+		return nil
+	}
+	m.e.need.adapters = max(m.e.need.adapters, len(m.Adapters.Parts))
+	layer, err := m.e.names.Layer(m.Adapters.Arg, m.region.Loop)
+	if err != nil {
+		return err
+	}
+	var rows []string
+	for _, p := range m.Adapters.Parts {
+		rows = append(rows, fmt.Sprintf("{%s, %d, %d, %d}", ctext.Plus(layer, strconv.Itoa(p.Site)), p.First, p.Step, p.Panels))
+	}
+	m.w.P("const ifl_lora_part adapters[] = {%s};", strings.Join(rows, ", "))
+	return nil
+}
+
+// seqOf returns the C function that gives the sequence of a row.
+func (m *matmul) seqOf() string {
+	return map[string]string{"tokens": "ifl_token_seq", "out_rows": "ifl_out_row_seq", "sequences": "ifl_seq_seq"}[m.region.Role]
 }
 
 // sparseRows returns the C expression of the activations for sparse outliers.
@@ -165,6 +197,9 @@ func (m *matmul) product() error {
 	w.P("p.run(w + n0 / 16 * %s, K, cols / 16, p.act, rows, %s, own->mm);", ctext.Wide(m.Weight.PanelBytes()), y)
 	if m.Weight.SparseOutliers > 0 {
 		w.P("ifl_add_sparse(w + %s, PANELS, n0 / 16, cols / 16, %s, K, rows, %s);", ctext.Wide(m.Weight.PanelsBytes()), sparseRows, y)
+	}
+	if m.Adapters != nil {
+		w.P("if (s->adapter) ifl_lora_add(c, s, %s, rows, %s, n0, cols, adapters, %d);", m.seqOf(), y, len(m.Adapters.Parts))
 	}
 	switch {
 	case m.Direct:

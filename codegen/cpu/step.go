@@ -37,6 +37,7 @@ func (e *emitter) defines() (list []templates.Define) {
 	add(n.k > 0, "IFL_GROUP", n.group)
 	add(len(e.acts) > 0, "IFL_PACKED", 1)
 	add(n.sparse > 0, "IFL_SPARSE_K", n.sparse)
+	add(n.adapters > 0, "IFL_LORA_PARTS", n.adapters)
 	add(c.sums > 0, "IFL_CALIB_SUMS", ctext.Wide(c.sums))
 	add(c.sums > 0, "IFL_CALIB_HESSIANS", ctext.Wide(c.hessians))
 	add(c.sums > 0, "IFL_CALIB_ROW", c.row)

@@ -54,6 +54,15 @@ func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	return s.element(w.Symbol, "("+at+")", array, i), nil
 }
 
+// Layer returns the number of the layer whose weight an argument reads, from 0.
+func (s *Symbols) Layer(a ir.Arg, in *layout.Loop) (string, error) {
+	i, array, err := layout.LayerOf(a, in)
+	if err != nil || !array {
+		return "0", err
+	}
+	return Minus(Index(i), a.Count[0].Lo), nil
+}
+
 // State returns the address of the first page of the state element that an
 // argument reads.
 func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {

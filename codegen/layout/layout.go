@@ -10,6 +10,7 @@
 //   - Buffers: memory for values that outlive their region. Values with disjoint
 //     lifetimes share a buffer, according to the module's !slot annotations. A view
 //     is a part of another value's rows.
+//   - Sites: the matrices to which adapters can add.
 //   - Graphs: for each graph its inputs, its outputs among the arrays of a
 //     step, and its schedule: regions and loops over regions.
 //
@@ -17,8 +18,8 @@
 // region and contains everything that an emitter needs, so that emitters neither read
 // attributes nor repeat checks.
 //
-// To add a kind of memory (an adapter per row), add a list to Layout. To add a kind of region, add a Work. For an output that is not a row
-// of floats, add a field to [Place].
+// To add a kind of memory, add a list to Layout. To add a kind of region, add a Work. For
+// an output that is not a row of floats, add a field to [Place].
 package layout
 
 import (
@@ -49,11 +50,13 @@ type Layout struct {
 	Buffers []*Buffer
 	Graphs  []*Graph
 	Regions []*Region // of all graphs, by number
+	Sites   []Site    // for adapters
 
 	states  map[*ir.Value]*State
 	fixed   map[*ir.Value]*Fixed
 	buffers map[*ir.Value]*Buffer // of values that may outlive their region
 	places  map[*ir.Value]Place
+	sites   map[*ir.Value]int // site of a weight's first layer
 	symbols symbols
 }
 
@@ -62,7 +65,7 @@ type Layout struct {
 func New(m *ir.Module, context int) (*Layout, error) {
 	l := &Layout{
 		Module: m, Context: context, Weights: map[*ir.Value]*Weight{}, states: map[*ir.Value]*State{}, fixed: map[*ir.Value]*Fixed{},
-		buffers: map[*ir.Value]*Buffer{}, places: map[*ir.Value]Place{}, symbols: symbols{},
+		buffers: map[*ir.Value]*Buffer{}, places: map[*ir.Value]Place{}, symbols: symbols{}, sites: map[*ir.Value]int{},
 	}
 	for _, gr := range m.Graphs {
 		if err := l.planWeights(gr.Body); err != nil {

@@ -22,7 +22,8 @@ type Matmul struct {
 	Slices   int          // number of equal parts of a row of X, each a row of the matmul
 	Arg      ir.Arg       // the weight
 	Weight   *Weight
-	Out      *ir.Value // the matmul's output
+	Adapters *Adapters // nil: none can add to it
+	Out      *ir.Value // the matmul's output, with adapters
 	Tail     *templates.Tail
 	Direct   bool               // no epilogue: the output is written to its buffer
 	Keep     map[*ir.Value]bool // values that outlive the region
@@ -122,6 +123,15 @@ func (s *scheduler) matmul(op *ir.Op, before []*ir.Op, root *ir.Op, behind []*ir
 	m.X, m.Act, m.Outliers = packedRows(root.Args[0].Value)
 	m.Call = s.call(op, m.Weight)
 	var err error
+	if lora, rest := templates.Adapter(root, behind); lora != nil {
+		if lora.Args[1].Value != m.X {
+			return fmt.Errorf("%s: %s is not the input of %s", Position(lora), lora.Args[1], m.Out)
+		}
+		if m.Adapters, err = s.l.adapters(lora); err != nil {
+			return err
+		}
+		m.Out, m.Direct = lora.Result(), len(rest) == 0
+	}
 	if m.Tail, err = templates.PlanTail(root, behind); err != nil {
 		return fmt.Errorf("%s: %w", Position(op), err)
 	}

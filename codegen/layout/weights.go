@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
@@ -68,6 +69,12 @@ func (w *Weight) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err erro
 	return elementIndex(a, in, w.Layers != nil)
 }
 
+// LayerOf returns the index of the layer whose weight an argument reads in a region; array
+// is false if the weight is not an array.
+func LayerOf(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
+	return elementIndex(a, in, len(a.Count) > 0)
+}
+
 // elementIndex returns the explicit index of an argument, or that of the enclosing loop.
 func elementIndex(a ir.Arg, in *Loop, array bool) (ir.Index, bool, error) {
 	switch {
@@ -93,7 +100,7 @@ func (l *Layout) planWeights(b *ir.Block) error {
 			}
 		}
 		for i, a := range op.Args {
-			if a.Kind != ir.Weight {
+			if a.Kind != ir.Weight || op.Def == ops.Lora { // it reads no weight
 				continue
 			}
 			if w := l.Weights[a.Value]; w != nil {
@@ -184,7 +191,7 @@ func (l *Layout) placeWeights() {
 				continue
 			}
 			for _, a := range op.Args {
-				if a.Kind == ir.Weight {
+				if a.Kind == ir.Weight && op.Def != ops.Lora {
 					p.whole(l.Weights[a.Value])
 				}
 			}
@@ -249,7 +256,7 @@ func (p *packer) layers(rep *ir.Op) {
 	for op := range rep.Body.All() {
 		for _, a := range op.Args {
 			w := p.l.Weights[a.Value]
-			if a.Kind != ir.Weight || w.placed || w.Layers == nil || a.Index != nil || *w.Layers != span {
+			if a.Kind != ir.Weight || op.Def == ops.Lora || w.placed || w.Layers == nil || a.Index != nil || *w.Layers != span {
 				continue
 			}
 			w.At, w.placed = p.at+stride, true

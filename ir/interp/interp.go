@@ -213,10 +213,10 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 	var out []*tensor.Tensor
 	for i, a := range o.Args {
-		switch a.Kind {
-		case ir.State:
+		switch {
+		case a.Kind == ir.State, o.Def == ops.Lora && i == 2: // lora reads no weight of the model
 			out = append(out, nil)
-		case ir.Weight:
+		case a.Kind == ir.Weight:
 			t, err := r.weight(o, i)
 			if err != nil {
 				return nil, err
@@ -274,6 +274,9 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 		return []*tensor.Tensor{r.selectRows(o, name, args)}, nil
+	case ops.Lora:
+		t, err := r.lora(o, args[0], args[1])
+		return []*tensor.Tensor{t}, err
 	case ops.RankCols:
 		return []*tensor.Tensor{ops.RankPart(o, args[0], r.tpRank)}, nil
 	case ops.Unfold:

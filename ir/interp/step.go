@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -18,8 +19,11 @@ type Step struct {
 	OutRows []int                     // tokens with outputs; nil: all
 	Mask    [][]bool                  // Mask[t][u] reports whether token t sees the row that token u writes in this step; nil: by position and sequence
 	Extra   map[string]*tensor.Tensor // inputs other than ids, pos, out_rows and types, by name
-	Comm    Comm                      // connection to the other ranks, for the program of one rank
-	Trace   func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
+	Adapter []int                     // adapter of each token, an index in Adapters or -1; nil: none
+	// Adapters hold what each adapter adds to the weights.
+	Adapters []Weights
+	Comm     Comm // connection to the other ranks, for the program of one rank
+	Trace    func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
 }
 
 // filled returns the step with all defaults filled in and lengths checked. A step without
@@ -51,6 +55,9 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	if f.Types == nil {
 		f.Types = make([]int, n)
 	}
+	if f.Adapter == nil {
+		f.Adapter = slices.Repeat([]int{-1}, n)
+	}
 	if f.OutRows == nil {
 		for t := range n {
 			f.OutRows = append(f.OutRows, t)
@@ -59,7 +66,7 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	for _, c := range []struct {
 		name string
 		got  int
-	}{{"positions", len(f.Pos)}, {"slots", len(f.Slot)}, {"types", len(f.Types)}} {
+	}{{"positions", len(f.Pos)}, {"slots", len(f.Slot)}, {"types", len(f.Types)}, {"adapters", len(f.Adapter)}} {
 		if c.got != n {
 			return nil, fmt.Errorf("step: %d %s for %d tokens", c.got, c.name, n)
 		}

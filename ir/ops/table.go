@@ -11,7 +11,7 @@ var Table = ir.OpSet{
 	ir.Repeat, ir.Fuse, ir.Par,
 
 	Embed, Rows, RopeTable, Rope, Sinusoid, PositionScale,
-	Matmul,
+	Matmul, Lora,
 	Add, Sub, Mul, Div,
 	Scale, Shift, Softcap, Clamp,
 	Silu, Gelu, GeluTanh, QuickGelu, Relu, Relu2, Sigmoid, Tanh, Elu, Softplus, Identity,

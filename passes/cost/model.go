@@ -143,7 +143,7 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 			}
 		}
 		p.Heads = op.Int("kv_heads")
-	case "embed":
+	case "embed", "lora":
 		return
 	}
 	if op.Def.Step != nil {

@@ -25,6 +25,9 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
 #ifdef IFL_SPARSE_K
   IFL_TAKE(c->sparse, float *, ((int64_t)rows + 15) / 16 * 16 * IFL_SPARSE_K * 4);
 #endif
+#ifdef IFL_LORA_PARTS
+  IFL_TAKE(c->lora, float *, (int64_t)rows * IFL_LORA_PARTS * IFL_LORA_RANK * 4);
+#endif
 #ifdef IFL_ATTENTION
   const int64_t attention = ifl_attention_scratch(threads, tokens, IFL_ATTENTION);
   if (base) c->attention_bytes = attention;
@@ -89,6 +92,15 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
   return 1;
 }
 
+/* Checks that an adapter is loaded; −1 is none. */
+static int ifl_check_adapter(const ifl_ctx *c, int32_t n) {
+#ifdef IFL_LORA_PARTS
+  return n == -1 || (n >= 0 && n < IFL_ADAPTERS && c->adapter[n]);
+#else
+  return (void)c, n == -1;
+#endif
+}
+
 #ifdef IFL_CELLS
 /* Checks that the cells of sequence q are valid and hold rows up to `last`, and that those with rows of earlier steps or of a tree
  * are kept. */
@@ -113,6 +125,7 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
   if (s->seqs < 0 || s->seqs > c->max_seqs || s->mask_words < 0) return -2;
   for (int q = 0; q < s->seqs; q++) {
     if (s->first[q] < 0 || s->first[q + 1] < s->first[q] || s->past[q] < 0) return -3;
+    if (s->adapter && !ifl_check_adapter(c, s->adapter[q])) return -3;
 #ifdef IFL_STATES
     if (!ifl_check_pages(c, s->page_at, s->page, q, s->past[q])) return -3;
 #endif
@@ -242,6 +255,14 @@ void ifl_calib_start(ifl_ctx *c, double *sums, float *rows, float *hessians) {
 void ifl_trace(ifl_ctx *c, ifl_mark *marks, int64_t capacity) {
   c->marks = capacity > 1 ? marks : NULL;
   c->marks_room = capacity;
+}
+
+void ifl_set_adapter(ifl_ctx *c, int32_t number, const ifl_lora *sites) {
+#ifdef IFL_LORA_PARTS
+  c->adapter[number] = sites;
+#else
+  (void)c, (void)number, (void)sites;
+#endif
 }
 
 void ifl_move(ifl_ctx *c, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {

@@ -38,6 +38,10 @@ static inline ifl_columns ifl_columns_of_thread(const ifl_ctx *c, int tid, int r
   return ifl_columns_of(groups, tid, c->threads, most < 1 ? 1 : most, c->own[tid].claimed);
 }
 
+#ifdef IFL_LORA_PARTS
+#include "ifl_lora.h"
+#endif
+
 #ifdef IFL_CALIB_SUMS
 /* Calibration gives the same bits for any number of threads: each column's sum belongs to one thread, which adds the rows in
  * their order. */

@@ -8,6 +8,7 @@
  *   IFL_PRODUCT_K     input columns of the widest matmul; IFL_GROUP: columns of the widest group of an output
  *   IFL_PACKED        some matmuls pack activations
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
+ *   IFL_LORA_PARTS    most sites of a matmul's weight, for adapters
  *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: floats of the Hessians; IFL_CALIB_ROW: floats per token
  *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
  *   IFL_CELLS         the model has fixed-size states; IFL_CELL_SCRATCH: floats of scratch of the ops on them
@@ -68,6 +69,10 @@ struct ifl_ctx {
 #endif
 #ifdef IFL_SPARSE_K
   float *sparse; /* activations after quantization, for sparse outliers */
+#endif
+#ifdef IFL_LORA_PARTS
+  float *lora; /* [rows][IFL_LORA_PARTS][IFL_LORA_RANK] A·x of the current region's rows */
+  const ifl_lora *adapter[IFL_ADAPTERS]; /* each adapter's matrices by site; NULL: not loaded */
 #endif
 #ifdef IFL_CALIB_SUMS
   double *calib;     /* [threads][IFL_CALIB_SUMS] sums of calibration; NULL: no calibration */
