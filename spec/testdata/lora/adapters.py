@@ -61,7 +61,7 @@ ADAPTERS = {  # model: {adapter: parameters of LoraConfig, dtype: that of the fi
     "gpt_bigcode": {"all": lora()},
     "glm4": {"all": lora()},
     "cohere": {"all": lora()},
-    "mixtral": {"all": lora(), "two": lora(["q_proj", "o_proj"])},
+    "mixtral": {"attention": lora(["q_proj", "k_proj", "v_proj", "o_proj"]), "two": lora(["q_proj", "o_proj"])},
     "opt": {"all": lora()},
     "starcoder2": {"all": lora()},
     "bert": {"all": lora(), "attention": lora(["query", "value"])},

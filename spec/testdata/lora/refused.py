@@ -27,8 +27,9 @@ SAVED = {  # parameters of LoraConfig
     "olora": dict(ONE, init_lora_weights="olora"),
     "activated": dict(ONE, alora_invocation_tokens=[3, 4]),
     "replicated": dict(target_modules=Q, r=2, layer_replication=[(0, 2), (1, 2)]),
-    "qalora": None,  # CHANGED has it: PEFT needs GPTQ weights
+    "experts": dict(target_modules="all-linear", r=2),  # of Mixtral: PEFT targets the tensors of all experts
 }
+MODELS = {"experts": "mixtral", "bias": "llama_bias_linear"}  # others than llama
 OTHERS = {  # other methods of PEFT
     "ia3": lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
     "loha": lambda: peft.LoHaConfig(target_modules=Q, r=2),
@@ -60,8 +61,7 @@ CHANGED = {  # a valid adapter with other tensors, or another configuration
     "magnitude": (lambda t: {**t, A0.replace("lora_A.weight", "lora_magnitude_vector"): torch.ones(16)}, {}),
     "stranger": (lambda t: {**t, "base_model.model.model.norm.weight": torch.ones(16)}, {}),
     "qalora": (lambda t: t, {"use_qalora": True}),
-    "no_alpha": (lambda t: t, {"lora_alpha": None}),
-    "infinite_alpha": (lambda t: t, {"lora_alpha": 1e39}),
+    "infinite_alpha": (lambda t: t, {"lora_alpha": 1e300}),
     "text_rank": (lambda t: t, {"r": "2"}),
     "negative_rank": (lambda t: t, {"r": -2}),
     "no_type": (lambda t: t, {"peft_type": None}),
@@ -84,10 +84,10 @@ def make(base_model, save):
     """Writes all of them."""
     shutil.rmtree(OUT, ignore_errors=True)
     warnings.simplefilter("ignore")
-    torch.manual_seed(1)
-    configs = {n: (lambda p=p: peft.LoraConfig(**p)) for n, p in SAVED.items() if p} | OTHERS | {n: lambda: peft.LoraConfig(**ONE) for n in CHANGED}
+    configs = {n: (lambda p=p: peft.LoraConfig(**p)) for n, p in SAVED.items()} | OTHERS | {n: lambda: peft.LoraConfig(**ONE) for n in CHANGED}
     for name, config in configs.items():
-        model = peft.get_peft_model(base_model("llama")[0], config())
+        torch.manual_seed(1)
+        model = peft.get_peft_model(base_model(MODELS.get(name, "llama"))[0], config())
         for key, p in model.named_parameters():
             if "lora_B" in key or "lora_embedding_B" in key:
                 p.data.fill_(0.125)
