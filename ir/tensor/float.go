@@ -1,24 +1,16 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+)
 
 // MaxF16 is the largest finite half-precision number.
 const MaxF16 = 65504
 
 // F16ToF32 converts an IEEE 754 binary16 number exactly.
-func F16ToF32(h uint16) float32 {
-	sign := uint32(h&0x8000) << 16
-	exp := uint32(h>>10) & 0x1f
-	frac := uint32(h & 0x3ff)
-	switch exp {
-	case 0: // zero or subnormal: frac · 2⁻²⁴, exact in float32
-		f := float32(frac) * 0x1p-24
-		return math.Float32frombits(math.Float32bits(f) | sign)
-	case 0x1f:
-		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
-	}
-	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
-}
+func F16ToF32(h uint16) float32 { return dtype.F16ToF32(h) }
 
 // F32ToF16 rounds to the nearest binary16 number, ties to even. Magnitudes of 65520 and
 // more become infinity; NaN stays NaN (quiet).

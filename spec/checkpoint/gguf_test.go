@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
@@ -87,7 +88,7 @@ func TestGGUFScales(t *testing.T) {
 func TestEveryGGUFType(t *testing.T) {
 	t.Parallel()
 	var fixtures []checkpointtest.Fixture
-	for _, dt := range ggufTypes {
+	for _, dt := range tensorfile.GGUFTypes {
 		fixtures = append(fixtures, checkpointtest.New(dt.String(), dt, []int{2, 256}, make([]byte, 2*dt.RowBytes(256))))
 	}
 	s := openBytes(t, "m.gguf", checkpointtest.GGUF(nil, fixtures...))

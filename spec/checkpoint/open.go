@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
 )
 
 // A format recognizes files by their first bytes and reads them.
@@ -155,7 +157,7 @@ func (s *Set) openFile(path string) error {
 	}
 	s.maps = append(s.maps, m)
 	s.paths = append(s.paths, path)
-	if hint := hintFor(m.data); hint != "" {
+	if hint := tensorfile.Hint(m.data); hint != "" {
 		return m.errorf("not a weight file but %s", hint)
 	}
 	for _, f := range formats {
@@ -173,18 +175,6 @@ func (s *Set) openFile(path string) error {
 		return s.add(m, c)
 	}
 	return m.errorf("not a weight file: it begins with %q; expected safetensors, GGUF, PyTorch or llama2.c", m.data[:min(len(m.data), 16)])
-}
-
-// hintFor names common kinds of files that are mistaken for weights.
-func hintFor(data []byte) string {
-	start := bytes.ToLower(bytes.TrimSpace(data[:min(len(data), 64)]))
-	switch {
-	case bytes.HasPrefix(start, []byte("version https://git-lfs")):
-		return "a Git LFS pointer; fetch the file itself with git lfs pull"
-	case hasAnyPrefix(start, "<!doctype", "<html", "<?xml"):
-		return "a web page; download the file itself"
-	}
-	return ""
 }
 
 // maxIndex is the maximum size of a shard index; 500,000 tensors need 50 MB.

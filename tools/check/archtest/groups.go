@@ -19,7 +19,7 @@ const sourcesFolder = "runtime"
 // that a new arrow is a deliberate change.
 var Groups = []Group{
 	{"runtime/kit", "metrics, plots, ordered JSON,\nspelling, command lines,\nPython packages", nil},
-	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
+	{"runtime/artifact", "manifest, packed weights,\nadapters, element types,\ndispatch tables", []string{"runtime/kit"}},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
 	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/kit", "runtime/artifact"}},
@@ -37,7 +37,7 @@ var Groups = []Group{
 	{"ir/interp", "runs any module, in float64", []string{"ir/tensor", "ir", "ir/ops"}},
 	{"ir/irtest", "", []string{"ir/tensor", "ir", "ir/ops", "ir/interp"}},
 	{"templates", "the kernel catalog", []string{"ir/tensor", "ir"}},
-	{"spec/checkpoint", "readers of stored weights", []string{"runtime/kit", "ir/tensor"}},
+	{"spec/checkpoint", "readers of stored weights", []string{"runtime/kit", "runtime/artifact", "ir/tensor"}},
 	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
 	{"spec", "YAML to IR", []string{"runtime/kit", "runtime/artifact", "models", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
 	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},

@@ -1,4 +1,4 @@
-package checkpoint
+package tensorfile
 
 import (
 	"encoding/binary"
@@ -55,7 +55,7 @@ func scalar[T any](size uint64, read func(b []byte) T) ggufScalar {
 // pairs reads the metadata. Duplicate keys are errors.
 func (r *ggufReader) pairs(count uint64) (map[string]any, error) {
 	if count > r.left()/ggufMinPair {
-		return nil, fmt.Errorf("%d keys in a file of %d bytes: %w", count, len(r.data), errTruncated)
+		return nil, fmt.Errorf("%d keys in a file of %d bytes: %w", count, r.size, ErrTruncated)
 	}
 	meta := make(map[string]any, count)
 	for i := range count {
@@ -66,10 +66,10 @@ func (r *ggufReader) pairs(count uint64) (map[string]any, error) {
 		}
 		v, err := r.value(kind, 0)
 		if err != nil {
-			return nil, fmt.Errorf("key %q: %w", key, err)
+			return nil, fmt.Errorf("key %.100q: %w", key, err)
 		}
 		if _, dup := meta[key]; dup {
-			return nil, fmt.Errorf("key %q occurs twice", key)
+			return nil, fmt.Errorf("key %.100q occurs twice", key)
 		}
 		meta[key] = v
 	}
@@ -110,7 +110,7 @@ func (r *ggufReader) array(depth int) (any, error) {
 		least = s.size
 	}
 	if n > r.left()/least {
-		return nil, fmt.Errorf("array of %d elements at offset %d of a file of %d bytes: %w", n, r.at, len(r.data), errTruncated)
+		return nil, fmt.Errorf("array of %d elements at offset %d of a file of %d bytes: %w", n, r.at, r.size, ErrTruncated)
 	}
 	switch {
 	case fixed:

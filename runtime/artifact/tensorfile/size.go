@@ -1,21 +1,21 @@
-package checkpoint
+package tensorfile
 
 import (
 	"errors"
 	"fmt"
 	"math"
 
-	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// maxRank is the maximum number of dimensions; convolutions have five.
-const maxRank = 8
+// MaxDims is the maximum number of dimensions; convolutions have five.
+const MaxDims = 8
 
 // storedSize checks a shape read from a file and returns it with the tensor's size
 // in bytes. Rows of block types must be whole blocks.
-func storedSize(dt tensor.DType, dims []uint64) (shape []int, size int64, err error) {
-	if len(dims) > maxRank {
-		return nil, 0, fmt.Errorf("%d dimensions; want at most %d", len(dims), maxRank)
+func storedSize(dt dtype.Type, dims []uint64) (shape []int, size int64, err error) {
+	if len(dims) > MaxDims {
+		return nil, 0, fmt.Errorf("%d dimensions; want at most %d", len(dims), MaxDims)
 	}
 	n := uint64(1)
 	shape = make([]int, len(dims))
@@ -36,13 +36,12 @@ func storedSize(dt tensor.DType, dims []uint64) (shape []int, size int64, err er
 	return shape, int64(blocks) * int64(dt.BlockBytes()), nil
 }
 
-// checkDisjoint returns an error for tensors that share bytes. It sorts the entries
-// by offset and ignores empty tensors.
-func checkDisjoint(entries []entry) error {
-	order := make([]*entry, 0, len(entries))
-	for i := range entries {
-		if entries[i].Bytes > 0 {
-			order = append(order, &entries[i])
+// checkDisjoint returns an error for tensors that share bytes. It ignores empty tensors.
+func checkDisjoint(tensors []Tensor) error {
+	order := make([]*Tensor, 0, len(tensors))
+	for i := range tensors {
+		if tensors[i].Bytes > 0 {
+			order = append(order, &tensors[i])
 		}
 	}
 	sortByOffset(order)
@@ -55,4 +54,5 @@ func checkDisjoint(entries []entry) error {
 	return nil
 }
 
-var errTruncated = errors.New("the file ends early; it is truncated, download it again")
+// ErrTruncated is wrapped by errors about ranges beyond the end of the file.
+var ErrTruncated = errors.New("the file ends early; it is truncated, download it again")
