@@ -60,7 +60,7 @@ type adapted struct {
 }
 
 // SetAdapter loads or frees an adapter; its files are not read.
-func (m *adapted) SetAdapter(number int32, file *lora.Adapter) error {
+func (m *adapted) SetAdapter(number int32, file lora.Packer) error {
 	m.a.mu.Lock()
 	defer m.a.mu.Unlock()
 	if err := m.a.Refused; err != nil {
