@@ -26,6 +26,7 @@ type Model struct {
 	opt         Options
 	set         *checkpoint.Set
 	calibration *pack.Calibration // nil: none
+	merged      map[string]string // SHA-256 of the files of a merged adapter; nil: none
 }
 
 // Open reads a spec, opens the weight files and checks everything that can be
@@ -82,6 +83,9 @@ func open(path string, opt Options, c *Choice) (*Model, error) {
 // chooses devices if necessary.
 func (m *Model) resolve(s *spec.Spec) (err error) {
 	if m.Model, err = spec.Resolve(s, spec.HeadersOf(m.set)); err != nil {
+		return InputError{err}
+	}
+	if err := m.mergeAdapter(); err != nil {
 		return InputError{err}
 	}
 	for _, line := range m.set.Notes() {

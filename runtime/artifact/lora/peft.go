@@ -77,7 +77,12 @@ func openPEFT(dir string) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAdapter(path, file, size, tensorfile.Safetensors, config.take)
+	a, err := newAdapter(path, file, size, tensorfile.Safetensors, config.take)
+	if err != nil {
+		return nil, err
+	}
+	a.files = append(a.files, filepath.Join(dir, peftConfigFile))
+	return a, nil
 }
 
 func readPEFTConfig(path string) (*peftConfig, error) {
