@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // mergeAdapter adds the adapter of an option to the stored matrices. The types of the
@@ -50,6 +52,20 @@ func (m *Model) mergeAdapter() error {
 	}
 	m.merged, err = digests(a.Files())
 	return err
+}
+
+// refineMerged gives a quantized model that an adapter is merged into a type of 8 bits,
+// unless the spec or an option has one. Rounded to the type that they had, numbers to
+// which little is added are again what they were: an adapter for SmolLM2 in Q4_1 had no
+// effect in the same type, and its effect with q4, whose numbers are others, to q8.
+func (m *Model) refineMerged(s *spec.Spec) {
+	if m.opt.MergeLoRA == "" || s.Quant != tensor.Invalid || !s.Budget.IsZero() {
+		return
+	}
+	if slices.ContainsFunc(m.set.Tensors(), func(t checkpoint.Info) bool { return t.DType.IsBlock() }) {
+		s.Quant = tensor.Q8B32T2
+		m.opt.notice("with an adapter, the model's quantized weights become q8, because rounding to their types again would lose it; --quant chooses another type")
+	}
 }
 
 // A mergeTarget is a stored matrix under one of its names.

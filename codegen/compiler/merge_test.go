@@ -1,15 +1,22 @@
 package compiler
 
 import (
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/spec/checkpoint"
+	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
 // TestMergeLoRA: with an adapter in their weights, compiled models compute what
@@ -121,4 +128,81 @@ func TestMergeRefuses(t *testing.T) {
 	refuse("llama", loraData+"bert/all", "is the adapter for another model?")
 	refuse("gemma2", head, "this model's output head is also the token embedding")
 	refuse("llama", filepath.Join(head, "none"), "no such file")
+}
+
+// TestMergedMatrices compares every matrix with one to which the products were added
+// before, also of experts and with inputs and outputs exchanged.
+func TestMergedMatrices(t *testing.T) {
+	t.Parallel()
+	for _, family := range []string{"mixtral", "gpt2", "bert"} {
+		dir := loraModels + family
+		plain, err := open(dir, Options{Quant: "f32"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		var sites []manifest.Site
+		targets := plain.mergeTargets()
+		for _, file := range slices.Sorted(maps.Keys(targets)) {
+			to := targets[file]
+			if file+".weight" != to.file {
+				continue // an alias
+			}
+			info, _ := plain.set.Lookup(to.file)
+			out, in := info.Shape[0], info.Shape[1]
+			if to.transposed {
+				out, in = in, out
+			}
+			sites = append(sites, manifest.Site{Parts: []manifest.SitePart{{Names: []manifest.SiteName{{Name: file}}, Out: out, In: in}}})
+		}
+		adapter := randomAdapter(t, sites, 3, all)
+		merged, err := open(dir, Options{Quant: "f32", MergeLoRA: adapter}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer merged.Close()
+		want := openSet(t, filepath.Join(mergedFolder(t, dir, adapter, family == "gpt2"), "model.safetensors"))
+		changed := 0
+		for _, info := range merged.set.Tensors() {
+			x, y, before := floats(t, merged.set, info.Name), floats(t, want, info.Name), floats(t, plain.set, info.Name)
+			for i := range x {
+				if math.Abs(float64(x[i]-y[i])) > 1e-6 {
+					t.Errorf("%s: %s[%d] is %v, want %v", family, info.Name, i, x[i], y[i])
+					break
+				}
+			}
+			if !slices.Equal(x, before) {
+				changed++
+			}
+		}
+		if changed != len(sites) {
+			t.Errorf("%s: %d of %d matrices changed", family, changed, len(sites))
+		}
+	}
+}
+
+// TestMergeRefinesTypes: a quantized model gets a type that keeps what the adapter adds,
+// unless a type is given.
+func TestMergeRefinesTypes(t *testing.T) {
+	t.Parallel()
+	quantized := filepath.Join(t.TempDir(), "q.gguf")
+	if err := os.WriteFile(quantized, checkpointtest.GGUF(nil, checkpointtest.Quantized("q", tensor.GQ4_1, 1, 64)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file, adapter string
+		have, want    tensor.DType
+	}{
+		{quantized, "a", tensor.Invalid, tensor.Q8B32T2},
+		{quantized, "a", tensor.Q4B32, tensor.Q4B32},
+		{quantized, "", tensor.Invalid, tensor.Invalid},
+		{loraModels + "llama/model.safetensors", "a", tensor.Invalid, tensor.Invalid},
+	} {
+		said := ""
+		m := &Model{opt: Options{MergeLoRA: c.adapter, Notice: func(line string) { said = line }}, set: openSet(t, c.file)}
+		s := &spec.Spec{Quant: c.have}
+		if m.refineMerged(s); s.Quant != c.want || (said != "") != (c.have != c.want) {
+			t.Errorf("%s with adapter %q and %s: %s, notice %q", c.file, c.adapter, c.have, s.Quant, said)
+		}
+	}
 }

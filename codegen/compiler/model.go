@@ -72,6 +72,7 @@ func open(path string, opt Options, c *Choice) (*Model, error) {
 		return nil, InputError{err}
 	}
 	m := &Model{opt: opt, set: set, Choice: c}
+	m.refineMerged(s)
 	if err := m.resolve(s); err != nil {
 		m.Close()
 		return nil, err
