@@ -17,10 +17,16 @@ type Adapter struct {
 	holds  atomic.Int64 // one until Unload, and one of each user
 }
 
+// Adapter returns an adapter that the engine had loaded before the scheduler was made.
+func (s *Scheduler) Adapter(loaded *engine.Adapter) *Adapter {
+	x := &Adapter{s: s, loaded: loaded}
+	x.holds.Store(1)
+	return x
+}
+
 // LoadAdapter loads an adapter between two steps; see engine.LoadAdapter.
 func (s *Scheduler) LoadAdapter(ctx context.Context, a *lora.Adapter, bytes int64) (*Adapter, error) {
-	x := &Adapter{s: s}
-	x.holds.Store(1)
+	x := s.Adapter(nil)
 	failed := make(chan error, 1)
 	s.between(func() (err error) {
 		if err = ctx.Err(); err == nil {
