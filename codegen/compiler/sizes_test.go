@@ -213,20 +213,32 @@ func widerTensors(t *testing.T, path string, factor int) []byte {
 func randomTensors(t *testing.T, shapes map[string][]int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(irtest.Seed(t), uint64(len(shapes))))
-	header, data := map[string]any{}, []byte(nil)
-	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+	return tensorFile(t, shapes, func(name string) (values []float32) {
 		shape, size := shapes[name], 1
 		for _, d := range shape {
 			size *= d
 		}
-		at, scale, middle := len(data), 0.1, 0.5
+		scale, middle := 0.1, 0.5
 		if len(shape) > 1 {
 			scale, middle = 1/math.Sqrt(float64(shape[len(shape)-1])), 0
 		}
 		for range size {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(middle+scale*rng.NormFloat64())))
+			values = append(values, float32(middle+scale*rng.NormFloat64()))
 		}
-		header[name] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{at, len(data)}}
+		return values
+	})
+}
+
+// tensorFile is a safetensors file of tensors of some shapes.
+func tensorFile(t *testing.T, shapes map[string][]int, values func(name string) []float32) []byte {
+	t.Helper()
+	header, data := map[string]any{}, []byte(nil)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		at := len(data)
+		for _, x := range values(name) {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+		}
+		header[name] = map[string]any{"dtype": "F32", "shape": shapes[name], "data_offsets": []int{at, len(data)}}
 	}
 	text, err := json.Marshal(header)
 	if err != nil {

@@ -73,5 +73,7 @@ def tokenizer(field) -> PreTrainedTokenizerFast:
     tok.decoder = decoders.ByteLevel()
     tok.add_special_tokens([AddedToken(t, normalized=False, special=True) for t, kind in zip(tokens, types) if kind == CONTROL])
     name = lambda key: tokens[field(f"tokenizer.ggml.{key}_token_id")]
-    return PreTrainedTokenizerFast(tokenizer_object=tok, bos_token=name("bos"), eos_token=name("eos"), unk_token=name("unknown"),
+    made = PreTrainedTokenizerFast(tokenizer_object=tok, bos_token=name("bos"), eos_token=name("eos"), unk_token=name("unknown"),
                                    pad_token=name("padding"), clean_up_tokenization_spaces=False)
+    made.chat_template = field("tokenizer.chat_template")
+    return made

@@ -1,0 +1,223 @@
+package compiler
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// randomAdapter writes an adapter in PEFT's format, with random matrices for the stored
+// matrices of which sites have rows and that want accepts.
+func randomAdapter(t *testing.T, sites []manifest.Site, rank int, want func(name string) bool) string {
+	t.Helper()
+	dir, shapes := t.TempDir(), map[string][]int{}
+	for _, s := range sites {
+		for _, p := range s.Parts {
+			if name := p.Names[0].Name; want(name) {
+				shapes["base_model.model."+name+".lora_A.weight"] = []int{rank, p.In}
+				shapes["base_model.model."+name+".lora_B.weight"] = []int{p.Out, rank}
+			}
+		}
+	}
+	if len(shapes) == 0 {
+		t.Fatal("no site has an accepted name")
+	}
+	config := fmt.Sprintf(`{"peft_type": "LORA", "r": %d, "lora_alpha": %d}`, rank, rank)
+	for name, data := range map[string][]byte{"adapter_config.json": []byte(config), "adapter_model.safetensors": randomTensors(t, shapes)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func all(string) bool { return true }
+
+// TestAdaptersAlone: whatever else is in a batch, however prompts are cut and however many
+// threads compute, a sequence has the bits that it has alone; one without an adapter has
+// those of an engine that has loaded none.
+func TestAdaptersAlone(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, quant := range sampleTypes(t, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64"}, plainType) {
+		t.Run(quant, func(t *testing.T) {
+			m := demoModel(t, quant, nil)
+			sites, i := m.Manifest.Sites, 0
+			some := func(string) bool { i++; return i%3 == 0 }
+			paths := []string{randomAdapter(t, sites, 1, all), randomAdapter(t, sites, 8, some), randomAdapter(t, sites, 16, all), randomAdapter(t, sites, 33, some)}
+			adapted := m
+			adapted.Device = &adaptedDevice{m.Device, m.Manifest, paths, func(first int32) int32 { return first%int32(len(paths)+1) - 1 }}
+			var batch, alone [][]int32
+			for i := range 15 {
+				batch = append(batch, prompt(2+3*i, i+1))
+			}
+			var want [][]float32
+			for _, ids := range batch {
+				alone = append(alone[:0], ids)
+				want = append(want, logitsOf(t, adapted, engine.Options{Threads: 1}, alone)[0])
+			}
+			for _, opt := range []engine.Options{{Threads: 1}, {Threads: 2}, {Threads: 3, MaxTokens: 16}, {Threads: 2, MaxTokens: 15}, {Threads: 2, MaxTokens: 40}} {
+				for i, got := range logitsOf(t, adapted, opt, batch) {
+					sameBits(t, fmt.Sprintf("%d threads, %d tokens, sequence %d", opt.Threads, opt.MaxTokens, i), got, want[i])
+				}
+			}
+			for i, plain := range logitsOf(t, m, engine.Options{Threads: 2}, batch) {
+				if batch[i][0]%int32(len(paths)+1) == 0 {
+					sameBits(t, fmt.Sprintf("sequence %d without an adapter", i), want[i], plain)
+				} else if slices.Equal(want[i], plain) {
+					t.Errorf("sequence %d: the adapter has no effect", i)
+				}
+			}
+		})
+	}
+}
+
+// TestAdaptersLikeMerged: an adapter at run time has the effect of the same matrices added to
+// the model's files, for every family, in sizes that panels of 16 rows do not divide. With
+// quantized weights the sums are rounded in other places.
+func TestAdaptersLikeMerged(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, family := range irtest.Sample(t, 3, families(t)) {
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			likeMerged(t, family, 3)
+		})
+	}
+}
+
+// likeMerged compares a family's model, some times as wide, with an adapter and merged.
+func likeMerged(t *testing.T, family string, factor int) {
+	t.Helper()
+	dir := wider(t, family, factor)
+	p, err := generate(dir, Options{Quant: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	stored := func(name string) bool { // not so a head that is the embedding
+		_, ok := p.Model.set.Lookup(name + ".weight")
+		return ok
+	}
+	adapter := randomAdapter(t, p.whole.CPU.Manifest.Sites, 5, stored)
+	merged, err := generate(mergedFolder(t, dir, adapter, strings.HasPrefix(family, "gpt2")), Options{Quant: "f32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer merged.Close()
+	in := familyInputs(t, dir)
+	q := engine.Query{Tokens: asInt32(in.IDs), Types: asInt32(in.Types), Last: -1}
+	if in.DecoderIDs != nil {
+		q = engine.Query{Tokens: asInt32(in.DecoderIDs), Source: asInt32(in.IDs), Last: -1}
+	}
+	e := openAdapted(t, loaded(t, p), loraOptions, func(int32) int32 { return 0 }, adapter)
+	other := openAdapted(t, loaded(t, merged), loraOptions, func(int32) int32 { return -1 })
+	nearRows(t, e, oneResult(t, e, q), oneResult(t, other, q), 2e-4)
+}
+
+func familyInputs(t *testing.T, dir string) (in inputs) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// nearRows compares all outputs of two results of the same query.
+func nearRows(t *testing.T, e *engine.Engine, got, want engine.Result, tolerance float64) {
+	t.Helper()
+	for o, out := range e.Graph().Outputs {
+		rows := got.Rows
+		if out.Rows == "sequences" {
+			rows = 1
+		}
+		worst, largest := 0.0, 0.0
+		for i := range rows {
+			w := want.Row(o, i)
+			for j, x := range got.Row(o, i) {
+				worst, largest = math.Max(worst, math.Abs(float64(x-w[j]))), math.Max(largest, math.Abs(float64(w[j])))
+			}
+		}
+		if !(worst <= tolerance*(1+largest)) {
+			t.Errorf("output %s: the adapter differs by %.2e from merged weights, of at most %.2f", out.Name, worst, largest)
+		}
+	}
+}
+
+// mergedFolder is a copy of a model's folder with an adapter's products added to the stored
+// matrices. transposed says that these are stored as inputs by outputs.
+func mergedFolder(t *testing.T, dir, adapter string, transposed bool) string {
+	t.Helper()
+	set, factors := openSet(t, filepath.Join(dir, "model.safetensors")), openSet(t, filepath.Join(adapter, "adapter_model.safetensors"))
+	shapes := map[string][]int{}
+	for _, x := range set.Tensors() {
+		shapes[x.Name] = x.Shape
+	}
+	out := t.TempDir()
+	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	data := tensorFile(t, shapes, func(name string) []float32 {
+		values, key := floats(t, set, name), "base_model.model."+strings.TrimSuffix(name, "weight")
+		if a, ok := factors.Lookup(key + "lora_A.weight"); ok {
+			addProduct(values, floats(t, factors, key+"lora_A.weight"), floats(t, factors, key+"lora_B.weight"), a.Shape[0], transposed)
+		}
+		return values
+	})
+	if err := os.WriteFile(filepath.Join(out, "model.safetensors"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func openSet(t *testing.T, path string) *checkpoint.Set {
+	t.Helper()
+	set, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	return set
+}
+
+func floats(t *testing.T, set *checkpoint.Set, name string) []float32 {
+	t.Helper()
+	values, err := set.Float32(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(values)
+}
+
+// addProduct adds B·A to a matrix [outputs, inputs], or to its transpose.
+func addProduct(w, a, b []float32, rank int, transposed bool) {
+	in, out := len(a)/rank, len(b)/rank
+	for i := range out {
+		for j := range in {
+			sum := 0.0
+			for r := range rank {
+				sum += float64(b[i*rank+r]) * float64(a[r*in+j])
+			}
+			if transposed {
+				w[j*out+i] += float32(sum)
+			} else {
+				w[i*in+j] += float32(sum)
+			}
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package compiler
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+const (
+	loraData   = "../../spec/testdata/lora/"
+	loraModels = "../../spec/testdata/families/"
+)
+
+// adaptedOutputs are what transformers computes with each adapter of a model, and
+// under "" without one; spec/testdata/lora/adapters.py writes them.
+type adaptedOutputs struct {
+	inputs
+	Wanted  []int
+	Outputs map[string]map[string]json.RawMessage
+}
+
+func adaptedExpected(t *testing.T, name string) *adaptedOutputs {
+	t.Helper()
+	text, err := os.ReadFile(loraData + name + "/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want adaptedOutputs
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	return &want
+}
+
+// adapters are the names of a model's adapters.
+func (o *adaptedOutputs) adapters() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Outputs)), func(name string) bool { return name == "" })
+}
+
+// query is the query whose outputs are expected.
+func (o *adaptedOutputs) query(t *testing.T) engine.Query {
+	t.Helper()
+	q := engine.Query{Tokens: asInt32(o.IDs), Types: asInt32(o.Types), Last: max(1, len(o.rows(t, "", "logits")))}
+	if o.DecoderIDs != nil {
+		q.Tokens, q.Source, q.Types = asInt32(o.DecoderIDs), asInt32(o.IDs), nil
+	} else if o.Wanted != nil {
+		q.Last, q.Rows = 0, o.Wanted
+	}
+	return q
+}
+
+// rows are the expected rows of an output; nil: there are none.
+func (o *adaptedOutputs) rows(t *testing.T, adapter, output string) (rows [][]float64) {
+	t.Helper()
+	raw, ok := o.Outputs[adapter][output]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// An adaptedDevice loads adapters, and gives each sequence one by the first token of
+// its prompt.
+type adaptedDevice struct {
+	device.Device
+	man    *manifest.Manifest
+	paths  []string
+	choose func(first int32) int32 // the index of the adapter, or -1
+}
+
+type adaptedContext struct {
+	device.Context
+	*adaptedDevice
+	chosen map[int32]int32 // by the sequence's first page
+}
+
+func (d *adaptedDevice) Start(cfg *device.Config) (device.Context, error) {
+	cfg.Sites, cfg.Orders = d.man.Sites, d.man.RowOrders
+	ctx, err := d.Device.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for i, path := range d.paths {
+		a, err := lora.Open(path)
+		if err == nil {
+			err = ctx.SetAdapter(int32(i), a)
+		}
+		if err != nil {
+			ctx.Close()
+			return nil, err
+		}
+	}
+	return &adaptedContext{ctx, d, map[int32]int32{}}, nil
+}
+
+// Submit sets the adapters of the step's sequences.
+func (c *adaptedContext) Submit(s *device.Step) func() error {
+	s.Adapted = false
+	for i := range s.Seqs {
+		page := int32(-1)
+		if s.PageAt[i+1] > s.PageAt[i] {
+			page = s.Page[s.PageAt[i]]
+		}
+		if s.Past[i] == 0 || page < 0 {
+			c.chosen[page] = c.choose(s.ID[s.First[i]])
+		}
+		s.Adapter[i] = c.chosen[page]
+		s.Adapted = s.Adapted || s.Adapter[i] >= 0
+	}
+	return c.Context.Submit(s)
+}
+
+// openAdapted opens an engine of a model with adapters, which choose picks from.
+func openAdapted(t *testing.T, m engine.Model, opt engine.Options, choose func(first int32) int32, paths ...string) *engine.Engine {
+	t.Helper()
+	m.Device = &adaptedDevice{m.Device, m.Manifest, paths, choose}
+	e, err := engine.Open(m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+var loraOptions = engine.Options{MaxOutRows: 64, Context: 64, MaxTokens: 64, MaxSeqs: 8, Threads: 2}
+
+// TestAdapters: with the adapters that PEFT saved, compiled models compute what
+// transformers does.
+func TestAdapters(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, name := range irtest.Sample(t, 4, adaptedModels(t)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			likeTransformers(t, name, loraModels+name, Options{Quant: "f32"}, loaded)
+		})
+	}
+}
+
+// adaptedModels are the names of the models with adapters.
+func adaptedModels(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(loraData + "*/expected.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no models: %v", err)
+	}
+	for _, f := range files {
+		names = append(names, filepath.Base(filepath.Dir(f)))
+	}
+	return names
+}
+
+// likeTransformers compares a model's outputs with every adapter, and without one.
+func likeTransformers(t *testing.T, name, path string, opt Options, load func(*testing.T, *Program) engine.Model) {
+	t.Helper()
+	p, err := generate(path, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	want := adaptedExpected(t, name)
+	var paths []string
+	for _, a := range want.adapters() {
+		paths = append(paths, loraData+name+"/"+a)
+	}
+	gguf, err := filepath.Glob(loraData + name + "/*.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths = append(paths, slices.DeleteFunc(gguf, func(file string) bool { return filepath.Base(file) == "model.gguf" })...)
+	now := int32(-1)
+	e := openAdapted(t, load(t, p), loraOptions, func(int32) int32 { return now }, paths...)
+	for i := -1; i < len(paths); i++ {
+		adapter := ""
+		if now = int32(i); i >= 0 {
+			adapter = strings.TrimSuffix(filepath.Base(paths[i]), ".gguf")
+		}
+		compareAdapted(t, e, want, adapter)
+	}
+}
+
+// compareAdapted runs the query and compares the outputs with those of an adapter.
+func compareAdapted(t *testing.T, e *engine.Engine, want *adaptedOutputs, adapter string) {
+	t.Helper()
+	r := oneResult(t, e, want.query(t))
+	compared := 0
+	for o, out := range e.Graph().Outputs {
+		rows := want.rows(t, adapter, out.Name)
+		if rows == nil || len(rows[0]) != out.Used {
+			continue
+		}
+		at := 0
+		if out.Rows == "tokens" {
+			at = len(want.IDs) - len(rows)
+		}
+		worst, largest := 0.0, 0.0
+		for i, row := range rows {
+			for j, x := range r.Row(o, at+i) {
+				worst, largest = math.Max(worst, math.Abs(float64(x)-row[j])), math.Max(largest, math.Abs(row[j]))
+			}
+		}
+		if compared++; !(worst <= 1e-4*(1+largest)) {
+			t.Errorf("adapter %q: %s differ by %.2e from transformers, of at most %.2f", adapter, out.Name, worst, largest)
+		}
+	}
+	if compared == 0 {
+		t.Errorf("adapter %q: no output is expected", adapter)
+	}
+	e.Remove(r.ID)
+}
+
+// oneResult runs one query to its result.
+func oneResult(t *testing.T, e *engine.Engine, q engine.Query) engine.Result {
+	t.Helper()
+	if _, err := e.AddQuery(q); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(results) > 0 && results[0].Rows > 0 {
+			return results[0]
+		}
+	}
+}
