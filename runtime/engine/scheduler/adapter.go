@@ -24,8 +24,12 @@ func (s *Scheduler) Adapter(loaded *engine.Adapter) *Adapter {
 	return x
 }
 
-// LoadAdapter loads an adapter between two steps; see engine.LoadAdapter.
-func (s *Scheduler) LoadAdapter(ctx context.Context, a *lora.Adapter, bytes int64) (*Adapter, error) {
+// LoadAdapter packs an adapter and loads it between two steps; see engine.LoadAdapter.
+func (s *Scheduler) LoadAdapter(ctx context.Context, a lora.Packer, bytes int64) (*Adapter, error) {
+	a, err := s.eng.PackAdapter(a, bytes)
+	if err != nil {
+		return nil, err
+	}
 	x := s.Adapter(nil)
 	failed := make(chan error, 1)
 	s.between(func() (err error) {
