@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -142,6 +141,27 @@ func (b *fakeBinary) serve(t *testing.T, args ...string) (url, said string) {
 	return "", ""
 }
 
+// post sends JSON with the key O.
+func post(t *testing.T, url, body string) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "O")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
 // TestServeAdapters checks adapters of --lora and of --lora-dir in a service.
 func TestServeAdapters(t *testing.T) {
 	t.Parallel()
@@ -154,22 +174,7 @@ func TestServeAdapters(t *testing.T) {
 	if !strings.Contains(said, "adapters 0.0 MB") {
 		t.Errorf("said %q", said)
 	}
-	send := func(path, body string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequest(http.MethodPost, url+path, bytes.NewReader([]byte(body)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-Api-Key", "O")
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body) // a short text fails the test below
-		return resp.StatusCode, string(text)
-	}
+	send := func(path, body string) (int, string) { return post(t, url+path, body) }
 	complete := func(model string, n int) {
 		t.Helper()
 		status, body := send("/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":[12,36,3],"max_tokens":8,"temperature":0,"ignore_eos":true}`, model))
@@ -192,4 +197,44 @@ func TestServeAdapters(t *testing.T) {
 	}
 	complete("c", 3)
 	complete("two", 2)
+}
+
+// TestEncoderAdapters checks embeddings, classes and masks of an encoder with an adapter, by
+// the commands and by a service.
+func TestEncoderAdapters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	devicetest.WriteAdapter(t, dir, 3)
+	b := newBinary(t, func(m *manifest.Manifest) {
+		become(devicetest.Encoder())(m)
+		devicetest.WithSites(m)
+	})
+	ids := []int32{9, 10, 11}
+	var hidden struct{ Hidden [][]float32 }
+	b.must(t, &hidden, "hidden", "--ids", "9,10,11", "--lora", dir)
+	if want := devicetest.Encode(devicetest.Shifted(ids, 3), nil, b.salt); hidden.Hidden[0][3] != want {
+		t.Errorf("hidden states %v, expected %v", hidden.Hidden[0][3], want)
+	}
+	var logits struct{ Logits [][]float32 }
+	b.must(t, &logits, "logits", "--ids", "9,10,11", "--lora", dir)
+	if want := devicetest.Masked(devicetest.Shifted(ids, 3), nil, 2, b.salt); !slices.Equal(logits.Logits[0], want) {
+		t.Errorf("logits %v, expected %v", logits.Logits[0], want)
+	}
+	var plain, with struct{ Embeddings [][]float32 }
+	b.must(t, &plain, "embed", "--ids", "9,10,11", "--normalize")
+	b.must(t, &with, "embed", "--ids", "9,10,11", "--normalize", "--lora", dir)
+	url, _ := b.serve(t, "--lora", "x="+dir)
+	for model, want := range map[string][]float32{"fake": plain.Embeddings[0], "x": with.Embeddings[0]} {
+		var got struct {
+			Model string
+			Data  []struct{ Embedding []float32 }
+		}
+		status, body := post(t, url+"/v1/embeddings", fmt.Sprintf(`{"model":%q,"input":[[9,10,11]]}`, model))
+		if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || got.Model != model || len(want) == 0 || !slices.Equal(got.Data[0].Embedding, want) {
+			t.Errorf("%s: %d %s, expected %v", model, status, body, want)
+		}
+	}
+	if slices.Equal(plain.Embeddings[0], with.Embeddings[0]) {
+		t.Error("the adapter changes no embedding")
+	}
 }

@@ -235,6 +235,9 @@ const ownHeap = 384 << 20
 // number of logits that sequences keep while their masks are computed.
 func (c *serveCmd) limitHeap(logits int) int64 {
 	most := c.Memory + c.Store + ownHeap + 4*int64(logits)
+	if c.AdapterDir != "" {
+		most += *c.AdapterMemory // one adapter is packed before it is copied to the device
+	}
 	debug.SetMemoryLimit(most)
 	return most
 }
