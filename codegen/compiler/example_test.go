@@ -51,7 +51,7 @@ func ExampleModel_Module() {
 	}
 	// Output:
 	// after lower: 0 fused regions
-	// after fuse-regions: 4 fused regions
+	// after fuse-regions: 5 fused regions
 }
 
 // Run a model's module with the reference interpreter.

@@ -24,6 +24,13 @@ type loadedProgram struct {
 func (p *loadedProgram) Manifest() *manifest.Manifest { return p.manifest }
 func (p *loadedProgram) Hash() string                 { return "" }
 
+func (p *loadedProgram) Shares() (list []*manifest.Manifest, err error) {
+	for _, r := range p.ranks {
+		list = append(list, r.Manifest)
+	}
+	return list, nil
+}
+
 func (p *loadedProgram) Rank(rank int, _ *ranks.Settings) (*ranks.Rank, error) {
 	return &p.ranks[rank].Rank, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
@@ -20,10 +21,12 @@ type client struct {
 	ready  bool // its last result was ready, and nothing was committed since
 	paused bool
 	forked bool
+	load   int // its adapter is the load-th that was loaded; 0: it has none
 }
 
 // A Crowd is the clients of an engine, which do at random what clients may do: prompts
-// that share prefixes, drafts of which a part is accepted, forks, rewinds, suspension.
+// that share prefixes, drafts of which a part is accepted, forks, rewinds, suspension,
+// adapters that are loaded and unloaded.
 type Crowd struct {
 	*testing.T
 	Engine *engine.Engine
@@ -31,10 +34,20 @@ type Crowd struct {
 	// Check reports whether a row of the first output follows these tokens.
 	Check    func(tokens []int32, row []float32) bool
 	Injected error // an error of a step that the engine survives; may be nil
+	Adapters bool  // the engine's device is an Adapters
 
 	r     *rand.Rand
 	bases [][]int32 // of which prompts start with a part
 	live  map[engine.ID]*client
+
+	loaded []loaded
+	loads  int
+}
+
+// A loaded is an adapter of a Crowd.
+type loaded struct {
+	adapter *engine.Adapter
+	load    int
 }
 
 // Start draws the prefixes that prompts share, up to n tokens.
@@ -51,8 +64,11 @@ func (c *Crowd) End() {
 		c.Engine.Remove(id)
 	}
 	c.Engine.Drain()
-	if s := c.Engine.Stats(); s.CellsUsed != 0 || s.Used != 0 {
-		c.Errorf("%d cells and %d pages were not freed", s.CellsUsed, s.Used)
+	for len(c.loaded) > 0 {
+		c.unload()
+	}
+	if s := c.Engine.Stats(); s.CellsUsed != 0 || s.Used != 0 || s.Adapters != 0 || s.AdapterBytes != 0 {
+		c.Errorf("%d cells, %d pages and %d adapters of %d bytes were not freed", s.CellsUsed, s.Used, s.Adapters, s.AdapterBytes)
 	}
 }
 
@@ -85,12 +101,34 @@ func (c *Crowd) add() {
 	base := c.bases[c.r.IntN(len(c.bases))]
 	base = base[:c.r.IntN(len(base)+1)]
 	p := slices.Concat(base, c.tokens(1+c.r.IntN(min(40, c.Engine.Options().Context-len(base)-1))))
-	id, err := c.Engine.AddQuery(engine.Query{Tokens: p, Last: c.r.IntN(4), PrefixScope: fmt.Sprint(c.r.IntN(8) / 7)})
+	var with loaded
+	if n := len(c.loaded); n > 0 && c.r.IntN(4) > 0 {
+		with = c.loaded[c.r.IntN(n)]
+	}
+	id, err := c.Engine.AddQuery(engine.Query{Tokens: p, Last: c.r.IntN(4), PrefixScope: fmt.Sprint(c.r.IntN(8) / 7), Adapter: with.adapter})
 	if errors.Is(err, engine.ErrBusy) {
 		return
 	}
 	c.must(err)
-	c.live[id] = &client{tokens: p}
+	c.live[id] = &client{tokens: p, load: with.load}
+}
+
+// load loads an adapter.
+func (c *Crowd) load() {
+	x, err := c.Engine.LoadAdapter(&lora.Adapter{}, adapterBytes)
+	c.must(err)
+	c.loads++
+	c.loaded = append(c.loaded, loaded{x, c.loads})
+}
+
+// adapterBytes is the memory of an adapter of a Crowd.
+const adapterBytes = 1000
+
+// unload unloads an adapter, which sequences may use.
+func (c *Crowd) unload() {
+	at := c.r.IntN(len(c.loaded))
+	c.must(c.Engine.UnloadAdapter(c.loaded[at].adapter))
+	c.loaded = slices.Delete(c.loaded, at, at+1)
 }
 
 // take checks a result.
@@ -100,7 +138,7 @@ func (c *Crowd) take(res engine.Result) {
 		c.Fatalf("a result of %d, which is removed or suspended", res.ID)
 	}
 	for i := range res.Rows {
-		if !c.Check(q.tokens[:res.First+i+1], res.Row(0, i)) {
+		if !c.Check(Shifted(q.tokens[:res.First+i+1], q.load), res.Row(0, i)) {
 			c.Fatalf("sequence %d: the row of token %d of %d differs", res.ID, res.First+i, len(q.tokens))
 		}
 	}
@@ -115,7 +153,7 @@ func (c *Crowd) take(res engine.Result) {
 			before = paths[p]
 		}
 		paths[i] = append(slices.Clone(before), q.draft.Tokens[i])
-		if !c.Check(paths[i], res.Node(0, i)) {
+		if !c.Check(Shifted(paths[i], q.load), res.Node(0, i)) {
 			c.Fatalf("sequence %d of %d tokens: the row of node %d of %d differs", res.ID, len(q.tokens), i, res.Drafted)
 		}
 	}
@@ -195,7 +233,7 @@ func (c *Crowd) fork(id engine.ID) {
 	c.must(err)
 	q := c.live[id]
 	q.forked = true
-	c.live[f] = &client{tokens: slices.Clone(q.tokens), forked: true}
+	c.live[f] = &client{tokens: slices.Clone(q.tokens), forked: true, load: q.load}
 	c.commit(f)
 }
 
@@ -218,6 +256,12 @@ func (c *Crowd) commit(id engine.ID) {
 
 // Round makes one step and whatever may happen between two.
 func (c *Crowd) Round() {
+	if c.Adapters && c.r.IntN(8) == 0 && len(c.loaded) < 6 {
+		c.load()
+	}
+	if len(c.loaded) > 0 && c.r.IntN(12) == 0 {
+		c.unload()
+	}
 	for c.r.IntN(3) > 0 {
 		c.add()
 	}

@@ -223,10 +223,13 @@ func Logits(prefix []int32, salt byte) []float32 {
 }
 
 // Greedy returns n tokens after a prompt, each with the largest logit.
-func Greedy(prompt []int32, n int, salt byte) []int32 {
+func Greedy(prompt []int32, n int, salt byte) []int32 { return GreedyWith(0, prompt, n, salt) }
+
+// GreedyWith is Greedy with the load-th adapter that an Adapters loaded; 0: with none.
+func GreedyWith(load int, prompt []int32, n int, salt byte) []int32 {
 	all := append([]int32(nil), prompt...)
 	for range n {
-		row := Logits(all, salt)
+		row := Logits(Shifted(all, load), salt)
 		best := 0
 		for v := range row {
 			if row[v] > row[best] {

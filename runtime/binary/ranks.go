@@ -125,6 +125,9 @@ func (r *rankProgram) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Shares returns the ranks' manifests.
+func (r *rankProgram) Shares() ([]*manifest.Manifest, error) { return r.b.Shares() }
+
 // Rank opens a rank's code.
 func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	own, err := r.b.ofRank(rank)

@@ -77,7 +77,7 @@ type Context interface {
 
 	// SetAdapter loads an adapter under a number below MaxAdapters, or frees it with nil.
 	// No step in flight may use the number.
-	SetAdapter(number int32, a *lora.Adapter) error
+	SetAdapter(number int32, a lora.Packer) error
 
 	// StartCalibration makes every matmul accumulate statistics of its inputs from the
 	// next step on. With hessians it also accumulates Hessians. Calibration returns the
@@ -156,7 +156,7 @@ func Ended(err error) (wait func() error) {
 type NoAdapters struct{}
 
 // SetAdapter returns an error.
-func (NoAdapters) SetAdapter(int32, *lora.Adapter) error {
+func (NoAdapters) SetAdapter(int32, lora.Packer) error {
 	return errors.New("this device cannot load adapters")
 }
 

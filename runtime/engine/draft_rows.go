@@ -108,6 +108,7 @@ func (e *Engine) runDraft(c *device.Step, runs []draftRun) error {
 				w.output(k - 1)
 				results = append(results, r.q)
 			}
+			w.adapter(r.s.adapter)
 			w.cellList(0, nil, 0) // the draft layer has none
 			w.add(r.ids[:k], nil, r.past, r.s.pages)
 			if k < len(r.ids) {
@@ -127,7 +128,7 @@ func (e *Engine) runDraft(c *device.Step, runs []draftRun) error {
 // submitDraft runs the draft layer on the rows that w has written.
 func (e *Engine) submitDraft(c *device.Step, w *stepWriter, results []*headRequest) error {
 	start := time.Now()
-	c.Graph, c.Typed, c.Masked, c.InPlace, c.TopPage = e.heads.entry, false, false, false, e.pages.last
+	c.Graph, c.Typed, c.Masked, c.Adapted, c.InPlace, c.TopPage = e.heads.entry, false, false, w.adapted, false, e.pages.last
 	c.Tokens, c.OutRows, c.Seqs = w.tokens, w.outRows, w.seqs
 	if err := e.ctx.Submit(c)(); err != nil {
 		return err

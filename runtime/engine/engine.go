@@ -66,6 +66,8 @@ type Options struct {
 	Rewind  int  // tokens that Rewind removes from a model with fixed-size states without computing the others again
 	Pin     bool // pin threads to cores; use it only if nothing else runs on the machine
 
+	AdapterBytes int64 // memory for adapters
+
 	Populate bool          // fault in KV cache pages ahead of use, concurrently with steps
 	Prefix   bool          // enable prefix caching
 	StepTime time.Duration // target step latency for chunked prefill; 0: no target, steps are bounded by MaxTokens
@@ -89,6 +91,8 @@ type Engine struct {
 	seqs   []*sequence  // live, oldest first
 
 	suspended []*sequence // live, but in no step; in order of suspension
+
+	adapters adapters
 
 	nextID ID
 	gain   draftSteps
@@ -125,6 +129,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 	cfg := opt.shapes()
 	cfg.CPUs, cfg.Weights, cfg.Populate, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, opt.Populate, m.Dispatch, outputs
 	cfg.PageBytes, cfg.CellBytes = m.Manifest.PageBytes(), m.Manifest.CellBytes()
+	cfg.Sites, cfg.Orders = m.Manifest.Sites, m.Manifest.RowOrders
 	if e.ctx, err = m.Device.Start(cfg); err != nil {
 		return nil, err
 	}
@@ -246,6 +251,9 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 	}
 	if err := o.fillCells(len(m.CellBytes()) > 0); err != nil {
 		return err
+	}
+	if o.AdapterBytes < 0 {
+		return fmt.Errorf("%d bytes for adapters: expected 0 or more", o.AdapterBytes)
 	}
 	if o.Context < 1 || o.Threads < 1 || o.Pages < 1 {
 		return fmt.Errorf("context %d, threads %d and pages %d must be positive", o.Context, o.Threads, o.Pages)

@@ -108,14 +108,15 @@ func (e *Engine) runHeads(c *device.Step, n int) error {
 	return e.timeHeads(c, rows, n)
 }
 
-// blank sets the inputs of a run of the given number of rows that ignores tokens and
-// the KV cache.
+// blank sets the inputs of a run of the given number of rows that ignores tokens, the KV
+// cache and adapters.
 func blank(c *device.Step, rows int) {
 	for i := range rows {
 		c.ID[i], c.Pos[i], c.Slot[i], c.Seq[i] = 0, 0, 0, 0
 	}
 	c.First[0], c.First[1], c.Past[0] = 0, int32(rows), 0
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
+	c.Adapted = false
 	w := stepWriter{step: c}
 	w.cellList(0, nil, 0)
 }

@@ -14,6 +14,7 @@ type Memory struct {
 	Weights   int64 `json:"weights"`
 	KVCache   int64 `json:"kv_cache"`             // all pages
 	States    int64 `json:"states,omitempty"`     // fixed-size states: all cells
+	Adapters  int64 `json:"adapters,omitempty"`   // matrices of LoRA adapters: Options.AdapterBytes
 	Scratch   int64 `json:"scratch"`              // working memory of a step
 	Results   int64 `json:"results"`              // output rows of a step
 	PageBytes int64 `json:"page_bytes"`           // size of one KV cache page
@@ -22,7 +23,9 @@ type Memory struct {
 }
 
 // Total returns the sum of all parts.
-func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.States + m.Scratch + m.Results }
+func (m Memory) Total() int64 {
+	return m.Weights + m.KVCache + m.States + m.Adapters + m.Scratch + m.Results
+}
 
 // Check returns an error if the machine has less memory than the engine needs.
 func (m Memory) Check() error {
@@ -30,12 +33,15 @@ func (m Memory) Check() error {
 	if m.Available == 0 || missing <= 0 {
 		return nil
 	}
-	states := ""
+	more := ""
 	if m.States > 0 {
-		states = fmt.Sprintf(", fixed-size states %d", mega(m.States))
+		more = fmt.Sprintf(", fixed-size states %d", mega(m.States))
+	}
+	if m.Adapters > 0 {
+		more += fmt.Sprintf(", adapters %d", mega(m.Adapters))
 	}
 	return fmt.Errorf("%d MB are needed (weights %d, KV cache %d%s, step %d), but %d MB are available: %d MB are missing; lower the context, the concurrency or the KV cache pages",
-		mega(m.Total()), mega(m.Weights), mega(m.KVCache), states, mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
+		mega(m.Total()), mega(m.Weights), mega(m.KVCache), more, mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
 }
 
 // mega converts bytes to MB, rounded up.
@@ -65,8 +71,8 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	for _, o := range outputs {
 		mem.Results += int64(o.Rows) * int64(o.Cols) * 4
 	}
-	mem.CellBytes = info.CellBytes
-	room := mem.Available/5*4 - mem.Weights - mem.Scratch - mem.Results
+	mem.CellBytes, mem.Adapters = info.CellBytes, opt.AdapterBytes
+	room := mem.Available/5*4 - mem.Weights - mem.Adapters - mem.Scratch - mem.Results
 	if needed := opt.needCells(); openCells && opt.Cells > needed && mem.Available > 0 && mem.CellBytes > 0 {
 		left := max(0, room-int64(needed)*mem.CellBytes) / 4
 		opt.Cells = needed + int(min(int64(opt.cachedCells()), left/mem.CellBytes))

@@ -132,9 +132,7 @@ func (e *Engine) waitOldest() (*inFlightStep, error) {
 	for _, p := range f.parts {
 		p.seq.inFlight = false
 		if p.seq.removed {
-			e.pages.free(p.seq.pages)
-			e.dropCells(p.seq)
-			p.seq.pages = nil
+			e.dismiss(p.seq)
 		}
 	}
 	if err != nil {

@@ -31,19 +31,27 @@ type burst struct {
 	live     map[engine.ID]*request
 	ids      []engine.ID
 	finished int
+
+	adapter *engine.Adapter // of some of the next queries; may be nil
+	loads   int             // of adapters
 }
 
 // A request is a query of a burst.
 type request struct {
 	prompt, got []int32
 	n           int
+	load        int // its adapter is the load-th that was loaded; 0: it has none
 }
 
 // come adds a random number of queries, until one is refused.
 func (c *burst) come(t *testing.T) {
 	for c.r.IntN(3) > 0 {
 		q := &request{prompt: append(slices.Clone(c.shared[:c.r.IntN(80)]), prompt(c.r, 1+c.r.IntN(90))...), n: 1 + c.r.IntN(30)}
-		id, err := c.e.AddQuery(engine.Query{Tokens: q.prompt})
+		query := engine.Query{Tokens: q.prompt}
+		if c.adapter != nil && c.r.IntN(3) > 0 {
+			query.Adapter, q.load = c.adapter, c.loads
+		}
+		id, err := c.e.AddQuery(query)
 		if errors.Is(err, engine.ErrBusy) {
 			return
 		}
@@ -70,7 +78,7 @@ func (c *burst) step(t *testing.T) {
 			continue
 		}
 		q.got = append(q.got, argmax(res.Row(0, 0)))
-		if want := devicetest.Greedy(q.prompt, len(q.got), salt); !slices.Equal(q.got, want) {
+		if want := devicetest.GreedyWith(q.load, q.prompt, len(q.got), salt); !slices.Equal(q.got, want) {
 			t.Fatalf("tokens %v, expected %v", q.got, want)
 		}
 		if len(q.got) == q.n {

@@ -157,13 +157,14 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 		if e.source >= 0 {
 			w.source(s.source)
 		}
+		w.adapter(s.adapter)
 		w.cellList(s.cellFrom, s.cells, s.done+p.n+p.drafted)
 		w.add(s.tokens[s.done:s.done+p.n], s.types, s.done, s.pages)
 		if p.drafted > 0 {
 			w.addDraft(s.draft.Cut(p.drafted), s.done+p.n)
 		}
 	}
-	step.Graph, step.Typed, step.Masked, step.TopPage = e.entry, e.whole, w.masked, e.pages.last
+	step.Graph, step.Typed, step.Masked, step.Adapted, step.TopPage = e.entry, e.whole, w.masked, w.adapted, e.pages.last
 	step.Tokens, step.OutRows, step.Seqs = w.tokens, w.outRows, w.seqs
 	step.InPlace = false
 	for i, o := range e.graph.Outputs {
@@ -179,13 +180,14 @@ func (e *Engine) leaves(o manifest.Output) bool {
 }
 
 // A stepWriter fills the arrays of a step, one sequence after another. Output rows,
-// source and cells of a sequence are written before its tokens.
+// source, adapter and cells of a sequence are written before its tokens.
 type stepWriter struct {
 	step                  *device.Step
 	seqs, tokens, outRows int
 	pages, sourcePages    int
 	cells                 int
 	masked                bool  // a sequence has a draft that is not a path
+	adapted               bool  // a sequence has an adapter
 	topK                  int32 // Query.TopK of the sequence added next
 }
 
@@ -201,6 +203,14 @@ func (w *stepWriter) source(x *source) {
 	w.sourcePages += copy(w.step.XPage[w.sourcePages:], x.pages)
 	w.step.XPageAt[w.seqs+1] = int32(w.sourcePages)
 	w.step.XRows[w.seqs] = int32(len(x.tokens))
+}
+
+// adapter sets the adapter of the sequence added next; nil: none.
+func (w *stepWriter) adapter(x *Adapter) {
+	w.step.Adapter[w.seqs] = -1
+	if x != nil {
+		w.step.Adapter[w.seqs], w.adapted = x.number, true
+	}
 }
 
 // cellList sets the cells of the sequence added next, from a given one on; with the step's

@@ -13,6 +13,7 @@ import (
 type prefixKey struct {
 	before uint64            // number of the preceding page; 0: none
 	scope  [sha256.Size]byte // of a first page: hash of Query.PrefixScope
+	load   uint64            // of a first page: Adapter.load; 0: no adapter
 	tokens [pageRows]int32
 }
 
@@ -105,6 +106,9 @@ func (p *prefixCache[K]) evict() int32 {
 func (s *sequence) key(i int, before uint64) (k prefixKey) {
 	if k.before = before; before == 0 {
 		k.scope = s.scope
+		if s.adapter != nil {
+			k.load = s.adapter.load
+		}
 	}
 	copy(k.tokens[:], s.tokens[i*pageRows:])
 	return k
@@ -210,6 +214,9 @@ type Stats struct {
 	Worked time.Duration   // time that the stages computed, summed over the stages
 	Busy   []time.Duration // the same for each stage; nil: unknown
 
+	Adapters     int   // loaded adapters, and unloaded ones that sequences use
+	AdapterBytes int64 // memory of their matrices
+
 	Graphs     int64 // CUDA graphs of steps that the GPU holds
 	GraphSteps int64 // steps that ran as CUDA graphs
 
@@ -230,6 +237,7 @@ func (e *Engine) Stats() Stats {
 	s.Stages, s.Active, s.Worked = e.pipe.stages(), e.pipe.active, e.pipe.worked(s.Busy)
 	s.Pages, s.Kept = e.opt.Pages, e.pages.cache.idle
 	s.Used = s.Pages - e.pages.unused()
+	s.Adapters, s.AdapterBytes = e.adapters.n, e.adapters.bytes
 	s.Cells, s.CellsUsed, s.CellsKept = e.opt.Cells, e.opt.Cells-e.cells.unused(), e.cells.cache.idle
 	return s
 }

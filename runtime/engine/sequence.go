@@ -29,8 +29,9 @@ type Query struct {
 	// (Result.AppendTop). Other rows of logits may take longer to read. 0: it reads all rows.
 	TopK int
 
-	Priority    int    // smaller is more urgent: computed first, preempted last
-	PrefixScope string // the prefix cache is shared only among queries with the same PrefixScope
+	Adapter     *Adapter // nil: the engine's, see UseAdapter
+	Priority    int      // smaller is more urgent: computed first, preempted last
+	PrefixScope string   // the prefix cache is shared only among queries with the same PrefixScope
 }
 
 // A Result is the outcome of one step for one sequence: the output rows of those of its
@@ -152,14 +153,15 @@ func (e *Engine) Output(name string) int {
 // A sequence is the state of a live query.
 type sequence struct {
 	id      ID
-	tokens  []int32 // prompt and committed tokens
-	done    int     // tokens[:done] are computed: their KV cache rows exist
-	outFrom int     // output rows are still due for tokens from this index on
-	pages   []int32 // KV cache pages, in order
-	rows    []int   // Query.Rows, or the tokens that Query.Last selects; nil: the graph does not compute whole sequences
-	types   []int32 // Query.Types
-	cells   []int32 // cells of fixed-size states, from the cellFrom-th on; -1: not kept
-	source  *source // nil: the model is not an encoder-decoder
+	tokens  []int32  // prompt and committed tokens
+	done    int      // tokens[:done] are computed: their KV cache rows exist
+	outFrom int      // output rows are still due for tokens from this index on
+	pages   []int32  // KV cache pages, in order
+	rows    []int    // Query.Rows, or the tokens that Query.Last selects; nil: the graph does not compute whole sequences
+	types   []int32  // Query.Types
+	cells   []int32  // cells of fixed-size states, from the cellFrom-th on; -1: not kept
+	source  *source  // nil: the model is not an encoder-decoder
+	adapter *Adapter // or nil
 
 	draft   speculate.Tree // proposed for the next step, or computed by the last one
 	drafted int            // nodes that the last step computed, in the KV cache rows after done
@@ -198,8 +200,12 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
+	adapter, err := e.adapterOf(&q)
+	if err != nil {
+		return 0, err
+	}
 	n := len(q.Tokens)
-	s := &sequence{outFrom: n - 1, priority: q.Priority, topK: int32(q.TopK), last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
+	s := &sequence{outFrom: n - 1, adapter: adapter, priority: q.Priority, topK: int32(q.TopK), last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
 	if q.Last < 0 || q.Last > n {
 		s.outFrom = 0
 	} else if q.Last > 0 {
@@ -214,13 +220,16 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		}
 	}
 	if e.source >= 0 {
-		s.source = &source{tokens: slices.Clone(q.Source), users: 1}
+		s.source = &source{tokens: slices.Clone(q.Source), adapter: adapter, users: 1}
 	}
 	return e.admit(s), nil
 }
 
 // admit assigns an ID to a sequence and makes it live.
 func (e *Engine) admit(s *sequence) ID {
+	if s.adapter != nil {
+		s.adapter.users++
+	}
 	s.id = e.nextID
 	e.nextID++
 	e.seqs = append(e.seqs, s)
@@ -319,8 +328,7 @@ func (e *Engine) Remove(id ID) {
 		return
 	}
 	if s.removed = true; !s.inFlight {
-		e.pages.free(s.pages)
-		e.dropCells(s)
+		e.dismiss(s)
 	}
 	e.release(s.source)
 }
@@ -339,7 +347,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, priority: s.priority, topK: s.topK, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
+	c := &sequence{done: s.done, outFrom: s.outFrom, rows: s.rows, types: s.types, source: s.source, adapter: s.adapter, priority: s.priority, topK: s.topK, scope: s.scope, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	c.rowsOfDraft = draftRows{n: s.rowsOfDraft.n, features: slices.Clone(s.rowsOfDraft.features)}
 	full, ok := s.done/pageRows, e.forkCells(c, s)

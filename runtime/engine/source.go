@@ -5,9 +5,10 @@ package engine
 // A source is the encoder's input of an encoder-decoder. Forks share it.
 type source struct {
 	tokens  []int32
-	pages   []int32 // KV cache pages, in order
-	encoded bool    // its KV cache rows are written
-	users   int     // number of live sequences that use it
+	adapter *Adapter // or nil
+	pages   []int32  // KV cache pages, in order
+	encoded bool     // its KV cache rows are written
+	users   int      // number of live sequences that use it
 }
 
 // ready reports whether a sequence of this source can decode. A nil source is ready.
@@ -52,13 +53,14 @@ func (e *Engine) encode() error {
 				continue
 			}
 			e.sources = append(e.sources, x)
+			w.adapter(x.adapter)
 			w.cellList(0, nil, len(x.tokens))
 			w.add(x.tokens, nil, 0, x.pages)
 		}
 		if len(e.sources) == 0 {
 			return nil
 		}
-		e.step.Graph, e.step.Typed, e.step.Masked = e.source, true, false
+		e.step.Graph, e.step.Typed, e.step.Masked, e.step.Adapted = e.source, true, false, w.adapted
 		e.step.Tokens, e.step.OutRows, e.step.Seqs = w.tokens, 0, w.seqs
 		err := e.ctx.Submit(e.step)()
 		for _, x := range e.sources {

@@ -26,6 +26,31 @@ const tile = 16
 
 func roundUp(n int) int { return (n + tile - 1) / tile * tile }
 
+// A Packer packs an adapter for the sites of one rank: an Adapter, or what another rank has
+// packed.
+type Packer interface {
+	PackRank(sites []manifest.Site, orders [][]manifest.RowRun, all []manifest.Site) (*Packed, error)
+}
+
+// PackRank returns the matrices as they are.
+func (p *Packed) PackRank(sites []manifest.Site, _ [][]manifest.RowRun, _ []manifest.Site) (*Packed, error) {
+	return p, p.check(sites)
+}
+
+// check returns an error if the matrices are not those of the sites.
+func (p *Packed) check(sites []manifest.Site) error {
+	if len(p.Sites) != len(sites) {
+		return fmt.Errorf("an adapter for %d sites, the model has %d", len(p.Sites), len(sites))
+	}
+	for i, s := range p.Sites {
+		endA, endB := s.A+s.Rank*roundUp(sites[i].Cols), s.B+s.Rank*roundUp(sites[i].Rows)
+		if s.Rank < 0 || s.Rank > MaxRank || s.A < 0 || s.B < 0 || max(endA, endB) > len(p.Data) || (s.A|s.B)%tile != 0 {
+			return fmt.Errorf("the adapter's matrices for site %d are outside its %d numbers", i, len(p.Data))
+		}
+	}
+	return nil
+}
+
 // A use is a part of a site to which a pair adds.
 type use struct {
 	site, part int

@@ -20,7 +20,7 @@ type siteHeader struct {
 }
 
 // SetAdapter copies the adapter's matrices to memory that C code reads.
-func (m *model) SetAdapter(number int32, a *lora.Adapter) error {
+func (m *model) SetAdapter(number int32, a lora.Packer) error {
 	if number < 0 || number >= device.MaxAdapters {
 		return fmt.Errorf("bug: adapter number %d", number)
 	}
@@ -29,7 +29,7 @@ func (m *model) SetAdapter(number int32, a *lora.Adapter) error {
 	}
 	var region *device.Region
 	if a != nil {
-		packed, err := a.Pack(m.sites, m.orders)
+		packed, err := a.PackRank(m.sites, m.orders, m.sites)
 		if err != nil {
 			return err
 		}

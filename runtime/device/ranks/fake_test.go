@@ -66,6 +66,10 @@ func (p *program) withCells() *program {
 func (p *program) Manifest() *manifest.Manifest { return p.manifest }
 func (p *program) Hash() string                 { return p.hash }
 
+func (p *program) Shares() ([]*manifest.Manifest, error) {
+	return slices.Repeat([]*manifest.Manifest{p.manifest}, len(p.manifest.Partition.Ranks)), nil
+}
+
 func (p *program) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	data, err := os.ReadFile(p.lib)
 	if err != nil {

@@ -174,12 +174,12 @@ type order struct {
 	words []int32      // message to the other ranks; none: only rank 0 executes it
 	own   func() error // rank 0's part
 	step  *pending     // nil: not a step
+	alone bool         // no step may be in flight
 }
 
 // A remoteModel is an open model as seen by rank 0.
 type remoteModel struct {
 	device.Uninstrumented
-	device.NoAdapters
 	*Leader
 	me     *runner
 	orders chan *order

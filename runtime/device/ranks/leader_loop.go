@@ -59,9 +59,15 @@ func (m *remoteModel) loop() {
 
 // run sends an order to the other ranks and executes rank 0's part of it.
 func (p *stepLoop) run(o *order) {
+	for o.alone && len(p.unfinished) > 0 {
+		p.receive()
+	}
 	err := p.Why()
 	if err == nil && o.words == nil {
-		o.step.ended(p.failed(o.own()))
+		err := p.failed(o.own())
+		if o.step != nil {
+			o.step.ended(err)
+		}
 		return
 	}
 	if err == nil {

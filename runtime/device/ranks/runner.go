@@ -39,6 +39,7 @@ func (m *runner) work() {
 // thread to the given cores; the rank's threads inherit this affinity.
 func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) (err error) {
 	cfg.Weights, cfg.Dispatch, cfg.Comm = weights, k.Dispatch, m.endpoint.Table()
+	cfg.Sites, cfg.Orders = k.Manifest.Sites, k.Manifest.RowOrders
 	cfg.PageBytes, cfg.CellBytes = k.Manifest.PageBytes(), k.Manifest.CellBytes()
 	m.pages, m.cells = int32(cfg.Pages), int32(cfg.Cells)
 	if m.own, err = device.NewStep(&cfg); err != nil {

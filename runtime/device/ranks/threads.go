@@ -42,6 +42,8 @@ type Program interface {
 	Hash() string
 	// Rank returns a rank's manifest, code and dispatch table.
 	Rank(rank int, s *Settings) (*Rank, error)
+	// Shares returns the manifests of all ranks.
+	Shares() ([]*manifest.Manifest, error)
 	// Weights reads a rank's weights. source identifies the files that they were made
 	// from.
 	Weights(rank int, s *Settings) (data []byte, source string, err error)

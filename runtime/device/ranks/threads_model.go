@@ -3,9 +3,11 @@
 package ranks
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
@@ -13,7 +15,6 @@ import (
 // A threadModel is an open model with all ranks in this process.
 type threadModel struct {
 	device.Uninstrumented
-	device.NoAdapters
 	*ThreadGroup
 	out     int // index of the rank that returns the results
 	hub     *comm.Hub
@@ -56,6 +57,35 @@ func (l *threadModel) CopyCell(to, from int32) {
 // MoveInCells copies a row on every rank, after the steps submitted before.
 func (l *threadModel) MoveInCells(to, from device.CellRow) {
 	l.each(func(c device.Context) { c.MoveInCells(to, from) })
+}
+
+// SetAdapter loads or frees an adapter on every rank, after the steps submitted before.
+func (l *threadModel) SetAdapter(number int32, a lora.Packer) error {
+	if err := l.Why(); err != nil {
+		return err
+	}
+	err := l.setAdapter(number, a)
+	if err != nil && a != nil {
+		l.setAdapter(number, nil) // on the ranks that have loaded it
+	}
+	return err
+}
+
+func (l *threadModel) setAdapter(number int32, a lora.Packer) error {
+	ended := make(chan error, len(l.runners))
+	for _, m := range l.runners {
+		m.jobs <- func() { ended <- m.setAdapter(number, a, l.program.Manifest().Sites) }
+	}
+	var first error
+	for range l.runners {
+		select {
+		case err := <-ended:
+			first = cmp.Or(first, err)
+		case <-l.broken:
+			return l.Why()
+		}
+	}
+	return first
 }
 
 // each calls f with every rank's context, after the steps submitted before.

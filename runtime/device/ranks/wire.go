@@ -27,6 +27,8 @@ const (
 	msgJoin                   // join the group of GPUs and acknowledge: the words of NCCL's id
 	msgCopyCell               // copy a cell: to, from
 	msgMoveInCells            // copy a row: cell and row to, cell and row from
+	msgAdapter                // load or free an adapter: the words of an adapterHead as JSON
+	msgAdapterData            // numbers of the adapter; with the last of them it is loaded and the rank replies
 )
 
 // An opening is the configuration with which rank 0 opened a model.

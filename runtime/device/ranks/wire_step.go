@@ -16,6 +16,7 @@ const stepHead = 9
 const (
 	hasTypes = 1
 	hasCells = 2
+	adapted  = 4
 )
 
 // appendStep appends a step in the format for other processes: its counts and the used
@@ -29,6 +30,9 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	}
 	if s.Masked {
 		words = s.MaskWords
+	}
+	if s.Adapted {
+		flags |= adapted
 	}
 	cells := int32(0)
 	if s.CellAt != nil {
@@ -44,6 +48,9 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	}
 	for _, a := range [][]int32{s.OutRow[:s.OutRows], s.First[:q+1], s.Past[:q], s.PageAt[:q+1], s.Page[:pages], s.XPageAt[:q+1], s.XPage[:xpages], s.XRows[:q]} {
 		w = append(w, a...)
+	}
+	if s.Adapted {
+		w = append(w, s.Adapter[:q]...)
 	}
 	if s.CellAt != nil {
 		w = append(append(append(w, s.CellAt[:q+1]...), s.CellFrom[:q]...), s.Cell[:cells]...)
@@ -93,6 +100,9 @@ func readStep(s *device.Step, w []int32) (err error) {
 	take(s.XPageAt, q+1)
 	take(s.XPage, xpages)
 	take(s.XRows, q)
+	if flags&adapted != 0 {
+		take(s.Adapter, q)
+	}
 	if flags&hasCells != 0 {
 		take(s.CellAt, q+1)
 		take(s.CellFrom, q)
@@ -105,6 +115,6 @@ func readStep(s *device.Step, w []int32) (err error) {
 		err = errors.New("a step from rank 0 is too long")
 	}
 	s.Graph, s.Tokens, s.OutRows, s.Seqs = int(graph), int(n), int(rows), int(q)
-	s.Typed, s.Masked = flags&hasTypes != 0, words > 0
+	s.Typed, s.Adapted, s.Masked = flags&hasTypes != 0, flags&adapted != 0, words > 0
 	return err
 }

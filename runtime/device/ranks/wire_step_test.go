@@ -25,7 +25,7 @@ func newStep(t *testing.T, cells int) *device.Step {
 
 // arrays returns all arrays of a step.
 func arrays(s *device.Step) [][]int32 {
-	return [][]int32{s.ID, s.Pos, s.Seq, s.Slot, s.Types, s.OutRow, s.First, s.Past, s.PageAt, s.Page, s.XPageAt, s.XPage, s.XRows, s.CellAt, s.CellFrom, s.Cell}
+	return [][]int32{s.ID, s.Pos, s.Seq, s.Slot, s.Types, s.OutRow, s.First, s.Past, s.PageAt, s.Page, s.XPageAt, s.XPage, s.XRows, s.Adapter, s.CellAt, s.CellFrom, s.Cell}
 }
 
 // TestStepWords checks that a step survives encoding and decoding, with and without
@@ -43,11 +43,11 @@ func TestStepWords(t *testing.T) {
 		for j := range from.Mask {
 			from.Mask[j] = r.Uint64()
 		}
-		from.Graph, from.Tokens, from.OutRows, from.Seqs, from.Typed, from.Masked = i, 1+r.IntN(12), r.IntN(5), 1+r.IntN(3), i&1 > 0, i&2 > 0
+		from.Graph, from.Tokens, from.OutRows, from.Seqs, from.Typed, from.Masked, from.Adapted = i, 1+r.IntN(12), r.IntN(5), 1+r.IntN(3), i&1 > 0, i&2 > 0, i&8 > 0
 		if err := readStep(to, appendStep(nil, from)); err != nil {
 			t.Fatal(err)
 		}
-		if to.Graph != i || to.Tokens != from.Tokens || to.OutRows != from.OutRows || to.Seqs != from.Seqs || to.Typed != from.Typed || to.Masked != from.Masked {
+		if to.Graph != i || to.Tokens != from.Tokens || to.OutRows != from.OutRows || to.Seqs != from.Seqs || to.Typed != from.Typed || to.Masked != from.Masked || to.Adapted != from.Adapted {
 			t.Errorf("%+v became %+v", from, to)
 		}
 		again := appendStep(nil, to)
@@ -122,7 +122,7 @@ func TestCopies(t *testing.T) {
 // A recorder is a context that records a copy.
 type recorder string
 
-func (r *recorder) SetAdapter(n int32, a *lora.Adapter) error {
+func (r *recorder) SetAdapter(n int32, a lora.Packer) error {
 	*r = recorder(fmt.Sprintf("adapter %d %v", n, a != nil))
 	return nil
 }

@@ -38,6 +38,7 @@ type worker struct {
 	me     *runner       // nil: no model is open
 	status reply         // result of opening the model
 	limit  time.Duration // maximum silence of rank 0 while a model is open
+	coming *coming       // adapter that rank 0 is sending; nil: none
 }
 
 // loop reads messages and executes them.
@@ -70,7 +71,7 @@ func (f *worker) loop() error {
 
 // handle executes one message.
 func (f *worker) handle(what int, w []int32) (leave bool, err error) {
-	if f.me == nil && slices.Contains([]int{msgStep, msgCopy, msgMove, msgCopyCell, msgMoveInCells}, what) {
+	if f.me == nil && slices.Contains([]int{msgStep, msgCopy, msgMove, msgCopyCell, msgMoveInCells, msgAdapter, msgAdapterData}, what) {
 		return false, fmt.Errorf("bug: rank 0 sent work before it opened the model")
 	}
 	switch what {
@@ -82,6 +83,8 @@ func (f *worker) handle(what int, w []int32) (leave bool, err error) {
 		if f.me.copy(what, w) {
 			return false, nil
 		}
+	case msgAdapter, msgAdapterData:
+		return false, f.adapter(what, w)
 	case msgJoin:
 		return false, f.join(w)
 	case msgPing:

@@ -220,6 +220,9 @@ type access struct {
 
 func (x *access) add(q engine.Query) (engine.ID, error) {
 	q.Priority, q.PrefixScope = x.e.Priority, x.e.PrefixScope
+	if a := x.e.Adapter; a != nil {
+		q.Adapter = a.loaded
+	}
 	id, err := x.s.eng.AddQuery(q)
 	return x.own(id, err)
 }

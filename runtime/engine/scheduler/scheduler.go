@@ -38,10 +38,11 @@ type Options struct {
 
 // A Job identifies the client of a request and its priority.
 type Job struct {
-	Client      string // fair sharing is among clients, then among the users of a client
-	User        string // a user of the client
-	Priority    int    // smaller is more urgent
-	PrefixScope string // the prefix cache is shared only among jobs with the same PrefixScope
+	Client      string   // fair sharing is among clients, then among the users of a client
+	User        string   // a user of the client
+	Priority    int      // smaller is more urgent
+	PrefixScope string   // the prefix cache is shared only among jobs with the same PrefixScope
+	Adapter     *Adapter // nil: none
 }
 
 // A Scheduler runs jobs on an engine.
@@ -58,6 +59,9 @@ type Scheduler struct {
 	running  int
 	draining bool
 	stopped  bool
+
+	callsMu sync.Mutex
+	calls   []func() error // see between
 
 	flush *flush // flush of the last step's events
 
@@ -135,6 +139,9 @@ func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 	case !s.room(j.Client):
 		return ErrFull
 	}
+	if j.Adapter != nil {
+		j.Adapter.Hold()
+	}
 	now := time.Now()
 	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: now, since: now})
 	s.notify()
@@ -195,6 +202,7 @@ func (s *Scheduler) loop() {
 			s.eng.Drain()
 			return
 		}
+		s.call()
 		s.reapExpired()
 		if len(s.live) == 0 {
 			if waiting, _ := s.Load(); waiting == 0 {

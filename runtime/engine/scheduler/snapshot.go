@@ -46,6 +46,8 @@ func (s *snapshot) register(r *metrics.Registry) {
 		{"gauge", "iflowc_state_cells_cached", "Cells of fixed-size states that only the prefix cache holds.", func(e engine.Stats) float64 { return float64(e.CellsKept) }},
 		{"gauge", "iflowc_kv_usage_ratio", "Fraction of the KV cache pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) / float64(max(1, e.Pages)) }},
 		{"gauge", "iflowc_draft_acceptance_ratio", "Fraction of the drafted tokens that were accepted; 0 without speculative decoding.", func(e engine.Stats) float64 { return float64(e.Accepted) / float64(max(1, e.Drafted)) }},
+		{"gauge", "iflowc_lora_adapters", "Loaded LoRA adapters, and unloaded ones that requests still use.", func(e engine.Stats) float64 { return float64(e.Adapters) }},
+		{"gauge", "iflowc_lora_bytes", "Memory of the matrices of LoRA adapters, in bytes.", func(e engine.Stats) float64 { return float64(e.AdapterBytes) }},
 		{"gauge", "iflowc_gpu_graphs", "CUDA graphs of steps that the GPU holds.", func(e engine.Stats) float64 { return float64(e.Graphs) }},
 		{"counter", "iflowc_gpu_graph_steps_total", "Steps that ran as CUDA graphs.", func(e engine.Stats) float64 { return float64(e.GraphSteps) }},
 		{"gauge", "iflowc_pipeline_stages", "Pipeline parallel stages; 1 without pipeline parallelism.", func(e engine.Stats) float64 { return float64(e.Stages) }},

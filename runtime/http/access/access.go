@@ -95,7 +95,7 @@ func (c *Control) Reload() error {
 		if l == (Limits{}) {
 			l = c.opt.Limits
 		}
-		g.set(k.MaxPriority, l, now)
+		g.set(&k, l, now)
 		groups[k.Name] = g
 		for _, h := range k.Hashes {
 			tags[c.tag(h)] = entry{h, g}
@@ -132,6 +132,7 @@ type Caller struct {
 	Name        string // name of the key, or the address
 	MaxPriority int    // the most urgent priority that it may request
 	Keyed       bool   // identified by a key
+	Operator    bool   // may change what the service serves
 
 	control *Control
 	group   *group
@@ -152,7 +153,7 @@ func (c *Control) Identify(r *http.Request) (*Caller, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &Caller{Name: g.name, MaxPriority: g.maxPriority, Keyed: true, control: c, group: g}, nil
+	return &Caller{Name: g.name, MaxPriority: g.maxPriority, Keyed: true, Operator: g.operator, control: c, group: g}, nil
 }
 
 // keyOf returns the API key of a request. The authentication scheme is case-insensitive
@@ -257,7 +258,7 @@ func (a *addresses) enter(name string) *group {
 	x := a.groups[name]
 	if x == nil {
 		x = &address{name: name, group: newGroup(name)}
-		x.group.set(0, a.limits, a.now())
+		x.group.set(&Key{}, a.limits, a.now())
 		a.groups[name] = x
 	}
 	if x.at != nil {

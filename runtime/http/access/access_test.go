@@ -107,18 +107,19 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("- {name: a, key: old, requests_per_minute: 1, max_priority: -3}\n- {name: b, key: gone}\n")
+	write("- {name: a, key: old, requests_per_minute: 1, max_priority: -3, operator: true}\n- {name: b, key: gone}\n")
 	c, _ := control(t, Options{Load: func() ([]Key, error) { keys, _, err := ReadFile(path); return keys, err }})
 	who := identify(t, c, from("1.2.3.4:5", "X-Api-Key", "old"))
-	if r := who.Begin(); r != nil || who.MaxPriority != -3 {
+	if r := who.Begin(); r != nil || who.MaxPriority != -3 || !who.Operator {
 		t.Fatal(r, who.MaxPriority)
 	}
 	write("- {name: a, key: [old, new], requests_per_minute: 1}\n")
 	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if r := identify(t, c, from("1.2.3.4:5", "X-Api-Key", "new")).Begin(); r == nil || r.Limit != "requests" {
-		t.Errorf("the limit was forgotten: %+v", r)
+	again := identify(t, c, from("1.2.3.4:5", "X-Api-Key", "new"))
+	if r := again.Begin(); r == nil || r.Limit != "requests" || again.Operator {
+		t.Errorf("the limit was forgotten, or the right was kept: %+v, %+v", r, again)
 	}
 	if _, err := c.Identify(from("1.2.3.4:5", "X-Api-Key", "gone")); !errors.Is(err, ErrKey) {
 		t.Errorf("a key that was taken out: %v", err)

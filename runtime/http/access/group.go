@@ -12,6 +12,7 @@ type group struct {
 
 	mu          sync.Mutex
 	maxPriority int
+	operator    bool
 	limits      Limits
 	requests    bucket
 	tokens      bucket
@@ -20,11 +21,11 @@ type group struct {
 
 func newGroup(name string) *group { return &group{name: name} }
 
-// set changes the limits. Running requests continue.
-func (g *group) set(maxPriority int, l Limits, now time.Time) {
+// set changes the limits, and the rights to those of k. Running requests continue.
+func (g *group) set(k *Key, l Limits, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.maxPriority, g.limits = maxPriority, l
+	g.maxPriority, g.operator, g.limits = k.MaxPriority, k.Operator, l
 	g.requests.set(l.Requests, now)
 	g.tokens.set(l.Tokens, now)
 }

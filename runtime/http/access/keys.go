@@ -19,6 +19,7 @@ type Key struct {
 	Name        string              // in logs, metrics and error messages
 	Hashes      [][sha256.Size]byte // SHA-256 of each of its API keys
 	MaxPriority int                 // the most urgent priority that it may request
+	Operator    bool                // it may change what the service serves: load and unload adapters
 	Limits
 }
 
@@ -128,6 +129,7 @@ var fields = []struct {
 	{"max_priority", func(p *parser, k *Key, at *yaml.Node) error {
 		return p.number(at, "max_priority", MostUrgent, LeastUrgent, &k.MaxPriority)
 	}},
+	{"operator", func(p *parser, k *Key, at *yaml.Node) error { return p.boolean(at, "operator", &k.Operator) }},
 	{"requests_per_minute", func(p *parser, k *Key, at *yaml.Node) error {
 		return p.number(at, "requests_per_minute", 0, maxLimit, &k.Requests)
 	}},
@@ -228,6 +230,13 @@ func (p *parser) readKeys(k *Key, at *yaml.Node) error {
 		}
 		p.hashes[h] = n.Line
 		k.Hashes = append(k.Hashes, h)
+	}
+	return nil
+}
+
+func (p *parser) boolean(at *yaml.Node, name string, to *bool) error {
+	if at.Tag != "!!bool" || at.Decode(to) != nil {
+		return p.fail(at, "%s: expected true or false, found %q", name, clip(at.Value))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ const example = `# Callers of the demo service.
 - name: batch
   key: sha256:2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90
   max_priority: 10
+  operator: true
 `
 
 func TestParse(t *testing.T) {
@@ -28,10 +29,10 @@ func TestParse(t *testing.T) {
 		t.Fatal(keys, err)
 	}
 	web, batch := keys[0], keys[1]
-	if web.Name != "web" || len(web.Hashes) != 2 || web.Hashes[1] != sha256.Sum256([]byte("web-new")) || web.MaxPriority != -5 || web.Limits != (Limits{600, 100000, 8}) {
+	if web.Name != "web" || len(web.Hashes) != 2 || web.Hashes[1] != sha256.Sum256([]byte("web-new")) || web.MaxPriority != -5 || web.Operator || web.Limits != (Limits{600, 100000, 8}) {
 		t.Errorf("%+v", web)
 	}
-	if batch.Hashes[0] != sha256.Sum256([]byte("alice")) || batch.MaxPriority != 10 || batch.Limits != (Limits{}) {
+	if batch.Hashes[0] != sha256.Sum256([]byte("alice")) || batch.MaxPriority != 10 || !batch.Operator || batch.Limits != (Limits{}) {
 		t.Errorf("%+v", batch)
 	}
 }
@@ -58,6 +59,8 @@ func TestParseErrors(t *testing.T) {
 		"- name: a\n  key: secret\n  quota: 1\n":                        "f:3: unknown key \"quota\"; expected one of name",
 		"- name: a\n  key: secret\n  max_priority: -101\n":              "f:3: max_priority: expected a whole number from -100 to 100, found \"-101\"",
 		"- name: a\n  key: secret\n  max_concurrency: lots\n":           "f:3: max_concurrency: expected a whole number from 0 to",
+		"- name: a\n  key: secret\n  operator: maybe\n":                 "f:3: operator: expected true or false, found \"maybe\"",
+		"- name: a\n  key: secret\n  operator: [true]\n":                "f:3: operator: expected true or false",
 		"- name: a\n  key: 'secret\n":                                   "f: yaml: ",
 	} {
 		_, err := Parse("f", []byte(text))

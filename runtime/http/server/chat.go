@@ -15,7 +15,7 @@ import (
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
 	sampling
-	Model         string            `json:"model"`                 // name of the served model; may be left out
+	Model         string            `json:"model"`                 // name of the served model or of an adapter; may be left out
 	Messages      chatMessages      `json:"messages"`              // the conversation, oldest message first
 	MaxTokens     *int              `json:"max_tokens"`            // maximum number of generated tokens; default: the rest of the context
 	MaxCompletion *int              `json:"max_completion_tokens"` // OpenAI's newer name of max_tokens
@@ -107,6 +107,7 @@ type toolFunction struct {
 type chatRun struct {
 	s      *Server
 	req    *chatRequest
+	model  string // its name
 	answer *answer
 	prompt int        // tokens of the prompt
 	head   chatAnswer // of chat completions
@@ -122,7 +123,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run.head = chatAnswer{ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint()}
+	run.head = chatAnswer{ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: run.model, Fingerprint: s.fingerprint()}
 	if req.Stream {
 		return run.stream(w, r)
 	}
@@ -171,7 +172,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		c.single = !or(req.Parallel, true)
 		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Schemas: choice.tools, Reasoning: true})
 	}
-	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs)}, nil
+	return &chatRun{s: s, req: req, model: s.modelName(r), answer: a, prompt: len(prompt.IDs)}, nil
 }
 
 // afterReasoning reports whether a constraint begins after the reasoning. Constraints by
@@ -185,7 +186,7 @@ func (r *chatRequest) afterReasoning(c *Constraint, t *chat.Template) bool {
 
 // chatPrompt checks a request and renders its prompt.
 func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, prompt *chat.Prompt, err error) {
-	if err = s.checkChat(req); err != nil {
+	if err = s.checkChat(r, req); err != nil {
 		return choice, nil, err
 	}
 	if choice, err = s.toolChoice(req); err != nil {
@@ -220,8 +221,8 @@ func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.
 	return s.cfg.Template.Encode(s.cfg.Tokenizer, filled, opt)
 }
 
-func (s *Server) checkChat(req *chatRequest) error {
-	if err := s.checkModel(req.Model); err != nil {
+func (s *Server) checkChat(r *http.Request, req *chatRequest) error {
+	if err := s.selectModel(r, req.Model); err != nil {
 		return err
 	}
 	if err := refuseUnsupported(req.unsupported, req.unsupportedChat); err != nil {

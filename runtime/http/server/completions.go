@@ -14,7 +14,7 @@ import (
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
 	sampling
-	Model         string         `json:"model"`          // name of the served model; may be left out
+	Model         string         `json:"model"`          // name of the served model or of an adapter; may be left out
 	Prompt        prompts        `json:"prompt"`         // a text, an array of texts, token ids, or an array of arrays of token ids
 	Suffix        string         `json:"suffix"`         // text after the answer, for models with tokens for infilling
 	MaxTokens     *int           `json:"max_tokens"`     // maximum number of generated tokens; default: the rest of the context
@@ -76,7 +76,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkCompletion(&req); err != nil {
+	if err := s.checkCompletion(r, &req); err != nil {
 		return err
 	}
 	run, err := s.completionRun(r, &req)
@@ -106,7 +106,7 @@ func (s *Server) completionRun(r *http.Request, req *completionRequest) (*comple
 	}
 	run := &completionRun{s: s, req: req}
 	run.form = &openAICompletion{run, completionAnswer{
-		ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
+		ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: s.modelName(r), Fingerprint: s.fingerprint(),
 	}}
 	logprobs := or(req.Logprobs, -1)
 	for _, p := range req.Prompt {
@@ -130,8 +130,8 @@ func (s *Server) completionRun(r *http.Request, req *completionRequest) (*comple
 	return run, nil
 }
 
-func (s *Server) checkCompletion(req *completionRequest) error {
-	if err := s.checkModel(req.Model); err != nil {
+func (s *Server) checkCompletion(r *http.Request, req *completionRequest) error {
+	if err := s.selectModel(r, req.Model); err != nil {
 		return err
 	}
 	if err := refuseUnsupported(req.unsupported, req.unsupportedText); err != nil {

@@ -29,7 +29,7 @@ const maxInputs = 2048
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
 	shared
-	Model      string  `json:"model"`           // name of the served model; may be left out
+	Model      string  `json:"model"`           // name of the served model or of an adapter; may be left out
 	Input      prompts `json:"input"`           // a text, an array of texts, token ids, or an array of arrays of token ids
 	Encoding   string  `json:"encoding_format"` // "float" (default) or "base64"
 	Prompt     string  `json:"prompt_name"`     // use of the texts, such as query or document; its prompt of the model's files is put in front of them
@@ -66,14 +66,14 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"object": "list", "data": data, "model": s.cfg.Model, "usage": map[string]int{"prompt_tokens": total, "total_tokens": total},
+		"object": "list", "data": data, "model": s.modelName(r), "usage": map[string]int{"prompt_tokens": total, "total_tokens": total},
 	})
 	return nil
 }
 
 // vectors returns the vectors of a request's texts, and the number of tokens.
 func (s *Server) vectors(r *http.Request, req *embeddingRequest) (vectors [][]float32, total int, err error) {
-	if err := s.checkModel(req.Model); err != nil {
+	if err := s.selectModel(r, req.Model); err != nil {
 		return nil, 0, err
 	}
 	switch {

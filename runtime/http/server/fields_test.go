@@ -5,6 +5,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/server"
@@ -139,8 +141,9 @@ func constrainedOver(t testing.TB, source, alphabet string, added ...string) *se
 	})
 }
 
-// handlers returns the handler for a path: that of an encoder-decoder for /translate, and
-// that of a model with tokens for infilling for /infill.
+// handlers returns the handler for a path: that of an encoder-decoder for /translate,
+// that of a model with tokens for infilling for /infill, and one for an operator for
+// adapters.
 func (s *service) handlers(t testing.TB) func(path string) http.Handler {
 	all := map[string]http.Handler{}
 	for path, edit := range map[string]func(*server.Config){
@@ -156,7 +159,17 @@ func (s *service) handlers(t testing.TB) func(path string) http.Handler {
 		edit(&cfg)
 		all[path] = server.New(cfg).Handler()
 	}
+	operated := withoutCounts(s.cfg)
+	operated.Access = controlled(t, operatorKeys)
+	operated.Adapters = server.AdapterOptions{Dir: t.TempDir(), Open: func(string) (*lora.Adapter, int64, error) { return nil, 0, errors.New("no adapter") }}
+	operator := server.New(operated).Handler()
 	return func(path string) http.Handler {
+		if strings.HasSuffix(path, "_lora_adapter") {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.Header.Set("X-Api-Key", "O")
+				operator.ServeHTTP(w, r)
+			})
+		}
 		if h, ok := all[path]; ok {
 			return h
 		}

@@ -14,7 +14,7 @@ import (
 // infillRequest is the body of /infill, which is llama.cpp's.
 type infillRequest struct {
 	sampling
-	Model     string       `json:"model"`            // name of the served model; may be left out
+	Model     string       `json:"model"`            // name of the served model or of an adapter; may be left out
 	Prefix    *string      `json:"input_prefix"`     // text in front of the answer
 	Suffix    *string      `json:"input_suffix"`     // text after the answer
 	Extra     []infillFile `json:"input_extra"`      // other files or parts of files; if not all fit into the context, the first ones are left out
@@ -71,6 +71,7 @@ type infillTimings struct {
 type infillForm struct {
 	*completionRun
 	req       *infillRequest
+	model     string // its name
 	begun     time.Time
 	truncated bool
 	lines     *lineReader
@@ -84,7 +85,7 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkInfill(&req); err != nil {
+	if err := s.checkInfill(r, &req); err != nil {
 		return err
 	}
 	constraint, err := req.constraint()
@@ -112,7 +113,7 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) error {
 	}
 	g.ids = prompt.insert(g.ids, files)
 	run := &completionRun{s: s, req: &completionRequest{sampling: req.sampling, Stream: req.Stream}, prompts: []generation{g}}
-	run.form = &infillForm{completionRun: run, req: &req, begun: begun, truncated: truncated}
+	run.form = &infillForm{completionRun: run, req: &req, model: s.modelName(r), begun: begun, truncated: truncated}
 	return run.respond(w, r)
 }
 
@@ -128,8 +129,8 @@ func (r *infillRequest) limit() *int {
 	return n
 }
 
-func (s *Server) checkInfill(req *infillRequest) error {
-	if err := s.checkModel(req.Model); err != nil {
+func (s *Server) checkInfill(r *http.Request, req *infillRequest) error {
+	if err := s.selectModel(r, req.Model); err != nil {
 		return err
 	}
 	if err := refuseUnsupported(req.unsupported); err != nil {
@@ -197,7 +198,7 @@ func (f *infillForm) answer(p piece) infillAnswer {
 	a, now := f.answers[0], time.Now()
 	stop := a.choices[0].stop
 	out := infillAnswer{
-		infillEvent: f.event(p.delta.Content), Model: f.s.cfg.Model, Cached: a.cached, Truncated: f.truncated,
+		infillEvent: f.event(p.delta.Content), Model: f.model, Cached: a.cached, Truncated: f.truncated,
 		StopType: "eos", StopWord: stop.Word, HasNewLine: f.newLine || strings.Contains(p.delta.Content, "\n"),
 	}
 	out.Stop = true

@@ -39,6 +39,9 @@ func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 		return scheduler.Job{}, tooUrgent(c, priority)
 	}
 	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt}
+	if a := selected(r); a != nil {
+		j.Adapter = a.Adapter
+	}
 	if s.cfg.SharePrefixes {
 		j.PrefixScope = "\x00" + p.CacheSalt
 	}

@@ -10,7 +10,7 @@ import (
 // messagesRequest is the body of /v1/messages and /v1/messages/count_tokens.
 type messagesRequest struct {
 	sampling
-	Model         string             `json:"model"`                // name of the served model; may be left out
+	Model         string             `json:"model"`                // name of the served model or of an adapter; may be left out
 	Messages      []json.RawMessage  `json:"messages"`             // the conversation, oldest message first
 	System        json.RawMessage    `json:"system"`               // system message: a text or blocks of type text
 	MaxTokens     *int               `json:"max_tokens"`           // maximum number of generated tokens, reasoning included

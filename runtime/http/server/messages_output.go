@@ -51,7 +51,7 @@ type toolUseContent struct {
 
 // object returns the message before its content.
 func (c *messageRun) object() *messageObject {
-	return &messageObject{ID: c.id, Type: "message", Role: "assistant", Model: c.s.cfg.Model, Content: []any{}, Usage: c.messageUsage()}
+	return &messageObject{ID: c.id, Type: "message", Role: "assistant", Model: c.model, Content: []any{}, Usage: c.messageUsage()}
 }
 
 func (c *messageRun) messageUsage() *messageUsage {

@@ -49,6 +49,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		defer cancel()
 		ctx, held := s.reserve(ctx, caller.Name)
 		defer held.end()
+		ctx, chosen := withSelection(ctx)
+		defer chosen.end()
 		next.ServeHTTP(x, r.WithContext(ctx))
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // ollamaCommon holds the keys of both kinds of Ollama's requests.
 type ollamaCommon struct {
-	Model     string          `json:"model"`        // name of the served model; may be left out
+	Model     string          `json:"model"`        // name of the served model or of an adapter; may be left out
 	Options   ollamaOptions   `json:"options"`      // sampling
 	Format    json.RawMessage `json:"format"`       // "json", or the JSON Schema of the answer
 	Stream    *bool           `json:"stream"`       // false: one object; default: a line of JSON per token
@@ -121,7 +121,7 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 // ollamaLoad answers a request to load the model, which is always loaded: one without
 // messages or prompt.
 func (s *Server) ollamaLoad(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) error {
-	if err := s.checkModel(q.Model); err != nil {
+	if err := s.selectModel(r, q.Model); err != nil {
 		return err
 	}
 	loaded := s.ollamaWriter(w, r, q, set).answer()

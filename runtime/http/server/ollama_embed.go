@@ -9,7 +9,7 @@ import (
 
 // ollamaEmbedRequest is the body of /api/embed.
 type ollamaEmbedRequest struct {
-	Model      string  `json:"model"`      // name of the served model; may be left out
+	Model      string  `json:"model"`      // name of the served model or of an adapter; may be left out
 	Input      prompts `json:"input"`      // a text, or an array of texts
 	Dimensions *int    `json:"dimensions"` // length of the vectors; default: the model's
 	Truncate   *bool   `json:"truncate"`   // accepted without effect: a text that is longer than the context is refused
@@ -28,6 +28,6 @@ func (s *Server) ollamaEmbed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"model": s.cfg.Model, "embeddings": vectors, "total_duration": time.Since(begun), "load_duration": 0, "prompt_eval_count": total})
+	writeJSON(w, http.StatusOK, map[string]any{"model": s.modelName(r), "embeddings": vectors, "total_duration": time.Since(begun), "load_duration": 0, "prompt_eval_count": total})
 	return nil
 }

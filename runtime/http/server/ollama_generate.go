@@ -70,7 +70,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 	if err := q.constrain(&c.sampling); err != nil {
 		return err
 	}
-	if err := s.checkCompletion(c); err != nil {
+	if err := s.checkCompletion(r, c); err != nil {
 		return renamed(err, ollamaKeys)
 	}
 	run, err := s.completionRun(r, c)

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,7 +71,7 @@ type ollamaLoaded struct {
 	Context int       `json:"context_length"`
 }
 
-// ollamaModels lists the served model under each of its names.
+// ollamaModels lists the served model under each of its names, then the adapters.
 func (s *Server) ollamaModels() (list []ollamaModel) {
 	m, size := s.cfg.Manifest, int64(0)
 	for i := range m.Weights {
@@ -77,6 +79,12 @@ func (s *Server) ollamaModels() (list []ollamaModel) {
 	}
 	for _, name := range s.names() {
 		list = append(list, ollamaModel{name, name, s.started.UTC(), size, m.Hash, s.ollamaDetails()})
+	}
+	for _, a := range s.adapters.all() {
+		digest := sha256.Sum256([]byte(m.Hash + "\x00" + a.Name + "\x00" + a.created.String()))
+		details := s.ollamaDetails()
+		details.Parent = s.cfg.Model
+		list = append(list, ollamaModel{a.Name, a.Name, a.created.UTC(), a.Bytes, hex.EncodeToString(digest[:]), details})
 	}
 	return list
 }
@@ -90,7 +98,13 @@ func (s *Server) ollamaTags(w http.ResponseWriter, _ *http.Request) error {
 // ollamaLoaded answers GET /api/ps.
 func (s *Server) ollamaLoaded(w http.ResponseWriter, _ *http.Request) error {
 	never := time.Date(2318, 1, 1, 0, 0, 0, 0, time.UTC)
-	writeJSON(w, http.StatusOK, map[string]any{"models": []ollamaLoaded{{s.ollamaModels()[0], never, 0, s.cfg.Context}}})
+	var list []ollamaLoaded
+	for i, m := range s.ollamaModels() {
+		if i == 0 || m.Details.Parent != "" { // the model once, and the adapters
+			list = append(list, ollamaLoaded{m, never, 0, s.cfg.Context})
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"models": list})
 	return nil
 }
 
@@ -102,7 +116,7 @@ func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) error {
 
 // ollamaShowRequest is the body of /api/show.
 type ollamaShowRequest struct {
-	Model   string `json:"model"`   // name of the served model; may be left out
+	Model   string `json:"model"`   // name of the served model or of an adapter; may be left out
 	Name    string `json:"name"`    // older name of model
 	Verbose bool   `json:"verbose"` // accepted without effect
 }
@@ -116,8 +130,14 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 	if req.Model == "" {
 		req.Model = req.Name
 	}
-	if err := s.checkModel(req.Model); err != nil {
-		return err
+	base, adapter := s.lookUp(req.Model, s.adapters.find)
+	if !base && adapter == nil {
+		return s.noModel(req.Model)
+	}
+	details, file := s.ollamaDetails(), "FROM "+s.cfg.Model
+	if adapter != nil {
+		details.Parent = s.cfg.Model
+		file += "\nADAPTER " + adapter.Name
 	}
 	m, d, source := s.cfg.Manifest, &s.cfg.Defaults, ""
 	can := []string{"completion"}
@@ -142,7 +162,7 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 		parameters += fmt.Sprintf("\ntop_p %v", d.TopP)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"license": "", "modelfile": "FROM " + s.cfg.Model, "parameters": parameters, "template": source, "details": s.ollamaDetails(), "capabilities": can, "modified_at": s.started.UTC(),
+		"license": "", "modelfile": file, "parameters": parameters, "template": source, "details": details, "capabilities": can, "modified_at": s.started.UTC(),
 		"model_info": map[string]any{
 			"general.architecture": m.Network, "general.basename": m.Name, "general.parameter_count": m.Params,
 			m.Network + ".context_length": s.cfg.Context, m.Network + ".vocab_size": m.Vocab,

@@ -49,6 +49,7 @@ type ollamaWriter struct {
 	req      *ollamaCommon
 	set      ollamaSet
 	out      *sender
+	request  *http.Request
 	begun    time.Time
 	first    time.Time // the first token
 	logprobs []topped
@@ -95,7 +96,7 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 func ollamaPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
 func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) *ollamaWriter {
-	return &ollamaWriter{s: s, req: q, set: set, out: newSender(w, r), begun: time.Now()}
+	return &ollamaWriter{s: s, req: q, set: set, out: newSender(w, r), request: r, begun: time.Now()}
 }
 
 // note keeps the log-probabilities of tokens for the next line.
@@ -106,7 +107,7 @@ func (o *ollamaWriter) note(events []scheduler.Event) {
 }
 
 func (o *ollamaWriter) answer() *ollamaAnswer {
-	a := &ollamaAnswer{Model: o.s.cfg.Model, Created: time.Now().UTC(), Logprobs: o.logprobs}
+	a := &ollamaAnswer{Model: o.s.modelName(o.request), Created: time.Now().UTC(), Logprobs: o.logprobs}
 	o.logprobs = nil
 	return a
 }

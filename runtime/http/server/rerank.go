@@ -29,7 +29,7 @@ type Reranker interface {
 // rerankRequest is the body of /v1/rerank: that of Jina, Cohere, vLLM and llama.cpp.
 type rerankRequest struct {
 	shared
-	Model     string    `json:"model"`                  // name of the served model; may be left out
+	Model     string    `json:"model"`                  // name of the served model or of an adapter; may be left out
 	Query     string    `json:"query"`                  // the text that documents are compared with
 	Documents documents `json:"documents"`              // texts, or objects with the key text
 	TopN      int       `json:"top_n"`                  // number of results, best first; 0: all
@@ -43,7 +43,7 @@ type rerankRequest struct {
 // scoreRequest is the body of /v1/score, which is vLLM's.
 type scoreRequest struct {
 	shared
-	Model    string    `json:"model"`                  // name of the served model; may be left out
+	Model    string    `json:"model"`                  // name of the served model or of an adapter; may be left out
 	Text1    documents `json:"text_1"`                 // a query for all texts of text_2, or one for each
 	Text2    documents `json:"text_2"`                 // a text or an array of texts
 	Truncate *int      `json:"truncate_prompt_tokens"` // shorten pairs to this many tokens, the longer text first; −1: to the context
@@ -108,7 +108,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkScores(req.Model, req.Truncate, req.unsupportedScore); err != nil {
+	if err := s.checkScores(r, req.Model, req.Truncate, req.unsupportedScore); err != nil {
 		return err
 	}
 	switch {
@@ -147,7 +147,7 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"id": newID("rerank-"), "object": "list", "model": s.cfg.Model, "results": results, "usage": scoreUsage(tokens),
+		"id": newID("rerank-"), "object": "list", "model": s.modelName(r), "results": results, "usage": scoreUsage(tokens),
 		"meta": map[string]any{"api_version": map[string]string{"version": "2"}, "tokens": map[string]int{"input_tokens": tokens}}, // Cohere's
 	})
 	return nil
@@ -170,7 +170,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	if err := s.checkScores(req.Model, req.Truncate, req.unsupportedScore); err != nil {
+	if err := s.checkScores(r, req.Model, req.Truncate, req.unsupportedScore); err != nil {
 		return err
 	}
 	n := len(req.Text2)
@@ -193,14 +193,14 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 		data[i] = scoreObject{i, "score", v}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"id": newID("score-"), "object": "list", "created": time.Now().Unix(), "model": s.cfg.Model, "data": data, "usage": scoreUsage(tokens),
+		"id": newID("score-"), "object": "list", "created": time.Now().Unix(), "model": s.modelName(r), "data": data, "usage": scoreUsage(tokens),
 	})
 	return nil
 }
 
 // checkScores checks what requests for scores have in common.
-func (s *Server) checkScores(model string, truncate *int, keys unsupportedScore) error {
-	if err := s.checkModel(model); err != nil {
+func (s *Server) checkScores(r *http.Request, model string, truncate *int, keys unsupportedScore) error {
+	if err := s.selectModel(r, model); err != nil {
 		return err
 	}
 	if s.cfg.Reranker == nil {

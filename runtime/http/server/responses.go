@@ -13,7 +13,7 @@ import (
 // responsesRequest is the body of /v1/responses.
 type responsesRequest struct {
 	sampling
-	Model         string             `json:"model"`                // name of the served model; may be left out
+	Model         string             `json:"model"`                // name of the served model or of an adapter; may be left out
 	Input         responseItems      `json:"input"`                // a text, or an array of items: messages, function calls and their outputs, reasoning, references to earlier items
 	Instructions  *string            `json:"instructions"`         // system message; not kept for later responses
 	Previous      string             `json:"previous_response_id"` // id of the stored response that this one continues

@@ -26,6 +26,7 @@ type Translated struct {
 
 // translateRequest is the body of /translate.
 type translateRequest struct {
+	Model     string    `json:"model"`       // name of the served model or of an adapter; may be left out
 	Text      stops     `json:"text"`        // a text or an array of texts
 	IDs       [][]int32 `json:"encoder_ids"` // source texts as token ids
 	Src       string    `json:"src"`         // source language, where the model has several
@@ -76,6 +77,9 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkTranslate(&req); err != nil {
 		return err
 	}
+	if err := s.selectModel(r, req.Model); err != nil {
+		return err
+	}
 	job, err := s.job(r, req.shared)
 	if err != nil {
 		return err
@@ -98,7 +102,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	for i := range flat {
 		charge(r, len(flat[i].Tokens))
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"outputs": flat, "model": s.cfg.Model})
+	writeJSON(w, http.StatusOK, map[string]any{"outputs": flat, "model": s.modelName(r)})
 	return nil
 }
 
@@ -118,8 +122,9 @@ type Candidate struct {
 
 // fillRequest is the body of /fill.
 type fillRequest struct {
-	Text string `json:"text"`  // text with mask tokens
-	TopK int    `json:"top_k"` // number of candidates for each mask; default 5
+	Model string `json:"model"` // name of the served model or of an adapter; may be left out
+	Text  string `json:"text"`  // text with mask tokens
+	TopK  int    `json:"top_k"` // number of candidates for each mask; default 5
 	shared
 }
 
@@ -135,6 +140,9 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	if req.TopK < 1 || req.TopK > 1000 {
 		return invalid("top_k", "top_k: expected a number between 1 and 1000")
 	}
+	if err := s.selectModel(r, req.Model); err != nil {
+		return err
+	}
 	job, err := s.job(r, req.shared)
 	if err != nil {
 		return err
@@ -146,7 +154,7 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return callersFault(err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"masks": masks, "model": s.cfg.Model})
+	writeJSON(w, http.StatusOK, map[string]any{"masks": masks, "model": s.modelName(r)})
 	return nil
 }
 

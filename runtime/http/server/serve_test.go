@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/server"
@@ -92,7 +93,11 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	if edit != nil {
 		edit(&cfg, &opt, &eo)
 	}
-	eng, err := engine.Open(engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}, eo)
+	var dev device.Device = lib
+	if eo.AdapterBytes > 0 {
+		dev = &devicetest.Adapters{Device: lib}
+	}
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: dev, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	// speculative decoding.
 	Drafter func(method string) (func() speculate.Drafter, error)
 
+	Adapters      AdapterOptions
 	Access        *access.Control // keys and limits; nil: none
 	SharePrefixes bool            // share the prefix cache among all clients
 	Origins       []string        // origins that may send requests from browsers; "*": all
@@ -83,13 +84,14 @@ type Tool struct {
 
 // A Server handles HTTP requests.
 type Server struct {
-	cfg     Config
-	mux     *http.ServeMux
-	started time.Time
-	counts  counts
-	memory  *memory
-	stored  *responseStore
-	longest func() int // maximum bytes of text per token; 0: there is no tokenizer
+	cfg      Config
+	mux      *http.ServeMux
+	started  time.Time
+	counts   counts
+	memory   *memory
+	adapters *adapterSet
+	stored   *responseStore
+	longest  func() int // maximum bytes of text per token; 0: there is no tokenizer
 
 	local  bool        // the listener is on a loopback address
 	ending atomic.Bool // refuse new requests
@@ -125,6 +127,7 @@ func New(cfg Config) *Server {
 		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // cannot fail, because no keys are loaded
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory), stored: newResponseStore(cfg.Responses, cfg.KeepTime)}
+	s.adapters = newAdapterSet(cfg.Adapters, cfg.Registry)
 	s.longest = sync.OnceValue(func() int {
 		if cfg.Tokenizer == nil {
 			return 0
@@ -181,6 +184,8 @@ func (s *Server) routes() []route {
 		{"POST /detokenize", s.detokenize},
 		{"POST /translate", s.translate},
 		{"POST /fill", s.fill},
+		{"POST /v1/load_lora_adapter", s.loadAdapter},
+		{"POST /v1/unload_lora_adapter", s.unloadAdapter},
 		{"GET /v1/models", s.models},
 		{"GET /v1/models/{id...}", s.model},
 		{"GET /health", s.health},

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -69,14 +67,30 @@ type modelObject struct {
 	Context int       `json:"max_model_len"`
 	Network string    `json:"network"`
 	Params  int64     `json:"params"`
-	Type    string    `json:"type"`         // Anthropic's
-	Name    string    `json:"display_name"` // Anthropic's
-	Time    time.Time `json:"created_at"`   // Anthropic's
+	Type    string    `json:"type"`             // Anthropic's
+	Name    string    `json:"display_name"`     // Anthropic's
+	Time    time.Time `json:"created_at"`       // Anthropic's
+	Parent  string    `json:"parent,omitempty"` // of an adapter: the model
+	Root    string    `json:"root,omitempty"`   // of an adapter: its path, for operators
 }
 
 func (s *Server) describe() modelObject {
 	m := s.cfg.Manifest
-	return modelObject{s.cfg.Model, "model", s.started.Unix(), "iflowc", s.cfg.Context, m.Network, m.Params, "model", s.cfg.Model, s.started.UTC().Truncate(time.Second)}
+	return modelObject{
+		ID: s.cfg.Model, Object: "model", Created: s.started.Unix(), OwnedBy: "iflowc", Context: s.cfg.Context, Network: m.Network, Params: m.Params,
+		Type: "model", Name: s.cfg.Model, Time: s.started.UTC().Truncate(time.Second),
+	}
+}
+
+// describeAdapter describes an adapter as vLLM does.
+func (s *Server) describeAdapter(r *http.Request, a *Adapter) modelObject {
+	m := s.describe()
+	m.ID, m.Name, m.Parent = a.Name, a.Name, s.cfg.Model
+	m.Created, m.Time = a.created.Unix(), a.created.UTC().Truncate(time.Second)
+	if callerOf(r).Operator {
+		m.Root = a.Path
+	}
+	return m
 }
 
 // names lists the names of the model, the usual one first.
@@ -91,49 +105,56 @@ func (s *Server) names() []string {
 }
 
 // models answers GET /v1/models.
-func (s *Server) models(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) models(w http.ResponseWriter, r *http.Request) error {
 	var list []modelObject
 	m := s.describe()
 	for _, m.ID = range s.names() {
 		m.Name = m.ID
 		list = append(list, m)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list, "has_more": false, "first_id": list[0].ID, "last_id": m.ID})
+	for _, a := range s.adapters.all() {
+		list = append(list, s.describeAdapter(r, a))
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list, "has_more": false, "first_id": list[0].ID, "last_id": list[len(list)-1].ID})
 	return nil
 }
 
 // model answers GET /v1/models/ID.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
-	if err := s.checkModel(r.PathValue("id")); err != nil {
-		return err
+	name := r.PathValue("id")
+	base, adapter := s.lookUp(name, s.adapters.find)
+	switch {
+	case base:
+		writeJSON(w, http.StatusOK, s.describe())
+	case adapter == nil:
+		return s.noModel(name)
+	default:
+		writeJSON(w, http.StatusOK, s.describeAdapter(r, adapter))
 	}
-	writeJSON(w, http.StatusOK, s.describe())
 	return nil
 }
 
-// checkModel returns an error for the name of another model; "" stands for the served
-// one. Case, Ollama's tag ":latest" and what is in front of a slash, such as a client's
-// "openai/", do not matter.
-func (s *Server) checkModel(name string) error {
-	if name == "" {
-		return nil
+// noModel returns the error for the name of another model.
+func (s *Server) noModel(name string) *apiError {
+	more := ""
+	if n := len(s.adapters.all()); n > 0 {
+		more = fmt.Sprintf(" and the adapters of GET /v1/models (%d)", n)
 	}
-	known := append([]string{"default", s.cfg.Model, s.cfg.Manifest.Name}, s.cfg.Aliases...)
-	for rest, more := strings.TrimSuffix(name, ":latest"), true; more; _, rest, more = strings.Cut(rest, "/") {
-		if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(strings.TrimSuffix(k, ":latest"), rest) }) {
-			return nil
-		}
-	}
-	e := invalid("model", "the model %.80q does not exist; this service serves %q", name, s.cfg.Model).withCode("model_not_found")
+	e := invalid("model", "the model %.80q does not exist; this service serves %q%s", name, s.cfg.Model, more).withCode("model_not_found")
 	e.status = http.StatusNotFound
 	return e
 }
 
-// props answers GET /props: model, template and the properties in Config.Props.
+// props answers GET /props: model, template, adapters and the properties in Config.Props.
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
+	adapters := []map[string]any{}
+	for _, a := range s.adapters.all() {
+		adapters = append(adapters, map[string]any{"name": a.Name, "bytes": a.Bytes})
+	}
 	p := map[string]any{
 		"model": s.describe(), "hash": s.cfg.Manifest.Hash, "compiler": s.cfg.Manifest.Compiler,
 		"sequences": s.cfg.Sequences, "endpoints": s.served(), "uptime_s": int(time.Since(s.started).Seconds()),
+		"adapters": adapters,
 	}
 	if s.cfg.Template != nil {
 		p["chat_template"] = s.cfg.Template.Source()

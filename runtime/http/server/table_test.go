@@ -107,6 +107,9 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"fill":        {"/fill", `"text":"a"`},
 	"inferflow":   {"/inferflow", `"text":"a","max_new_tokens":1`},
 
+	"load adapter":   {"/v1/load_lora_adapter", `"lora_name":"a","lora_path":"b"`},
+	"unload adapter": {"/v1/unload_lora_adapter", `"lora_name":"a"`},
+
 	"responses":       {"/v1/responses", `"input":"a","max_output_tokens":1`},
 	"messages":        {"/v1/messages", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
 	"ollama chat":     {"/api/chat", `"messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}`},
@@ -170,6 +173,7 @@ var overBounds = map[string]string{
 	"content": `"content":` + text(262145), "tokenize prompt": `"content":null,"prompt":` + text(262145), "add_special": `"add_special":7`, "with_pieces": `"with_pieces":7`, "tokens": `"tokens":[61]`, "ids": `"ids":[61]`, "skip_special": `"skip_special":7`,
 	"translate text": `"text":` + list(257, `"a"`), "text": `"text":7`, "encoder_ids": `"encoder_ids":[[61]]`, "src": `"src":` + text(65), "tgt": `"tgt":` + text(65), "beams": `"beams":5`, "best": `"best":5`, "forced_bos": `"forced_bos":61`,
 	"header": `"header":7`, "header.fn": `"header":{"fn":"x"}`, "system_prompt": `"system_prompt":7`, "res_prefix": `"res_prefix":7`, "encoder_input_template": `"encoder_input_template":"a"`,
+	"load adapter lora_name": `"lora_name":` + text(129), "unload adapter lora_name": `"lora_name":"other"`, "lora_path": `"lora_path":` + text(1025), "load_inplace": `"load_inplace":7`, "lora_int_id": `"lora_int_id":"a"`,
 	"decoder_input_template": `"decoder_input_template":` + text(17_000), "is_streaming_mode": `"is_streaming_mode":7`,
 }
 
