@@ -145,6 +145,9 @@ func isSet(v any) bool {
 func (c *peftConfig) take(a *Adapter, f *tensorfile.File) error {
 	index := map[string]int{}
 	for _, t := range f.Tensors {
+		if strings.HasSuffix(t.Name, ".base_layer.weight") {
+			continue // the model's own head: PEFT saves it beside an adapter of the head
+		}
 		name, isB, ok := peftName(t.Name)
 		if !ok {
 			return fmt.Errorf("tensor %q: %s", t.Name, whyNotPEFT(t.Name))
