@@ -22,6 +22,16 @@ static inline const ifl_lora *ifl_lora_sites(const ifl_ctx *c, const ifl_step *s
   return s->adapter[seq] < 0 ? NULL : c->adapter[s->adapter[seq]];
 }
 
+/* Whether the adapter of some sequence changes one of these parts. */
+static __attribute__((noinline, unused)) int ifl_lora_any(const ifl_ctx *c, const ifl_step *s, const ifl_lora_part *parts, int count) {
+  for (int q = 0; q < s->seqs; q++) {
+    const ifl_lora *sites = ifl_lora_sites(c, s, q);
+    for (int i = 0; sites && i < count; i++)
+      if (sites[parts[i].site].rank > 0) return 1;
+  }
+  return 0;
+}
+
 /* Where A·x of row t for a part is kept. */
 static inline float *ifl_lora_row(const ifl_ctx *c, int t, int part) { return c->lora + ((int64_t)t * IFL_LORA_PARTS + part) * IFL_LORA_RANK; }
 
