@@ -58,8 +58,8 @@ func (s *Set) rowsOf(e entry) func(r int) []byte {
 	return func(r int) []byte { return e.raw()[r*size : (r+1)*size] }
 }
 
-// recent holds the bytes of the last matrices that are not contiguous in their file:
-// packing reads at most the rows of a fused projection's parts in turns.
+// recent holds the bytes of the last matrices that are not contiguous in their file.
+// Packing alternates between the parts of a fused projection, at most three.
 type recent struct {
 	mu   sync.Mutex
 	name [4]string

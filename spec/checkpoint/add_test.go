@@ -35,33 +35,11 @@ func TestAddTo(t *testing.T) {
 		if info.Name == "vector" {
 			continue
 		}
-		want, err := s.Float32(info.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := ascending(t, s, info.Name)
 		collected = 0
-		for i := range want {
-			want[i] += float32(i)
-		}
-		if err := s.AddTo(info.Name, func(r int, row []float32) {
-			for c := range row {
-				row[c] += float32(r*64 + c)
-			}
-		}, "adapter"); err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				if got := floatsOf(t, s, info.Name); !slices.Equal(got, want) {
-					t.Errorf("%s: %v", info.Name, got)
-				}
-			})
-		}
-		wg.Wait()
-		now, _ := s.Lookup(info.Name)
-		if now.DType != tensor.F32 || now.Bytes != 6*64*4 || strings.HasPrefix(info.Name, "collected") && collected != 1 {
-			t.Errorf("%+v, collected %d times", now, collected)
+		addAndCompare(t, s, info.Name, want)
+		if strings.HasPrefix(info.Name, "collected") && collected != 1 {
+			t.Errorf("%s is collected %d times", info.Name, collected)
 		}
 	}
 	if f := s.Files(); len(f) != 2 || f[1] != "adapter" {
@@ -72,4 +50,36 @@ func TestAddTo(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// ascending returns a matrix plus the matrix of 0, 1, 2, ….
+func ascending(t *testing.T, s *Set, name string) []float32 {
+	t.Helper()
+	want := floatsOf(t, s, name)
+	for i := range want {
+		want[i] += float32(i)
+	}
+	return want
+}
+
+// addAndCompare adds the matrix of 0, 1, 2, …, and reads the sum in several goroutines.
+func addAndCompare(t *testing.T, s *Set, name string, want []float32) {
+	t.Helper()
+	err := s.AddTo(name, func(r int, row []float32) {
+		for c := range row {
+			row[c] += float32(r*64 + c)
+		}
+	}, "adapter")
+	if now, _ := s.Lookup(name); err != nil || now.DType != tensor.F32 || now.Bytes != 6*64*4 {
+		t.Fatalf("%+v %v", now, err)
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if got, err := s.Float32(name); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %v %v", name, got, err)
+			}
+		})
+	}
+	wg.Wait()
 }
