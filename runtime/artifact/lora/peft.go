@@ -152,9 +152,6 @@ func (c *peftConfig) take(a *Adapter, f *tensorfile.File) error {
 	index := map[string]int{}
 	copies := map[string]string{} // of the model's matrix, which PEFT saves beside the adapter of an output head
 	for _, t := range f.Tensors {
-		if strings.HasSuffix(t.Name, ".base_layer.weight") {
-			continue // the model's own head: PEFT saves it beside an adapter of the head
-		}
 		name, isB, ok := peftName(t.Name)
 		if base, isBase := strings.CutSuffix(t.Name, ".base_layer.weight"); isBase {
 			copies[strings.TrimPrefix(base, peftPrefix)] = t.Name
