@@ -238,3 +238,20 @@ func TestEncoderAdapters(t *testing.T) {
 		t.Error("the adapter changes no embedding")
 	}
 }
+
+// TestBenchAdapters measures the model with an adapter, and a service with two.
+func TestBenchAdapters(t *testing.T) {
+	t.Parallel()
+	b, dir := newAdapted(t)
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	var rows []struct{ Test string }
+	if b.must(t, &rows, "bench", "--lora", one, "--prompt", "8", "--gen", "4", "--reps", "1", "--batch", "2", "--json"); len(rows) == 0 {
+		t.Error("no measurements")
+	}
+	url, _ := b.serve(t, "--lora", "a="+one, "--lora", "b="+two)
+	var report struct{ Answered, Failed int }
+	b.must(t, &report, "bench", "serve", "--url", url, "--name", "a,b,fake,none", "--requests", "8", "--concurrency", "2", "--prompt", "3", "--gen", "2", "--json")
+	if report.Answered != 6 || report.Failed != 2 {
+		t.Errorf("%+v, expected failures of the name none", report)
+	}
+}
