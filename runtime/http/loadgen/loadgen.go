@@ -17,7 +17,7 @@ import (
 type Config struct {
 	URL         string // of the server, without /v1
 	Key         string
-	Models      []string // names in requests, in turn
+	Models      []string // names that requests take in turn; none: no name
 	Requests    int      // number of requests; ignored with a trace
 	Concurrency int      // maximum concurrent requests; 0: unlimited
 	Rate        float64  // requests per second with Poisson arrivals; 0: each client sends its next request at once
