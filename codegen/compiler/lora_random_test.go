@@ -56,24 +56,22 @@ func TestAdaptersAlone(t *testing.T) {
 			sites, i := m.Manifest.Sites, 0
 			some := func(string) bool { i++; return i%3 == 0 }
 			paths := []string{randomAdapter(t, sites, 1, all), randomAdapter(t, sites, 8, some), randomAdapter(t, sites, 16, all), randomAdapter(t, sites, 33, some)}
-			adapted := m
-			adapted.Device = &adaptedDevice{m.Device, m.Manifest, paths, func(first int32) int32 { return first%int32(len(paths)+1) - 1 }}
-			var batch, alone [][]int32
+			adapter := func(i int) int { return i%(len(paths)+1) - 1 } // of sequence i
+			var batch [][]int32
 			for i := range 15 {
 				batch = append(batch, prompt(2+3*i, i+1))
 			}
-			var want [][]float32
-			for _, ids := range batch {
-				alone = append(alone[:0], ids)
-				want = append(want, logitsOf(t, adapted, engine.Options{Threads: 1}, alone)[0])
+			want := make([][]float32, len(batch))
+			for i, ids := range batch {
+				want[i] = adaptedLogits(t, m, engine.Options{Threads: 1}, [][]int32{ids}, paths, func(int) int { return adapter(i) })[0]
 			}
 			for _, opt := range []engine.Options{{Threads: 1}, {Threads: 2}, {Threads: 3, MaxTokens: 16}, {Threads: 2, MaxTokens: 15}, {Threads: 2, MaxTokens: 40}} {
-				for i, got := range logitsOf(t, adapted, opt, batch) {
+				for i, got := range adaptedLogits(t, m, opt, batch, paths, adapter) {
 					sameBits(t, fmt.Sprintf("%d threads, %d tokens, sequence %d", opt.Threads, opt.MaxTokens, i), got, want[i])
 				}
 			}
 			for i, plain := range logitsOf(t, m, engine.Options{Threads: 2}, batch) {
-				if batch[i][0]%int32(len(paths)+1) == 0 {
+				if adapter(i) < 0 {
 					sameBits(t, fmt.Sprintf("sequence %d without an adapter", i), want[i], plain)
 				} else if slices.Equal(want[i], plain) {
 					t.Errorf("sequence %d: the adapter has no effect", i)
@@ -121,9 +119,13 @@ func likeMerged(t *testing.T, family string, factor int) {
 	if in.DecoderIDs != nil {
 		q = engine.Query{Tokens: asInt32(in.DecoderIDs), Source: asInt32(in.IDs), Last: -1}
 	}
-	e := openAdapted(t, loaded(t, p), loraOptions, func(int32) int32 { return 0 }, adapter)
-	other := openAdapted(t, loaded(t, merged), loraOptions, func(int32) int32 { return -1 })
-	nearRows(t, e, oneResult(t, e, q), oneResult(t, other, q), 2e-4)
+	e, list := openAdapted(t, loaded(t, p), loraOptions, adapter)
+	defer e.Close()
+	other, _ := openAdapted(t, loaded(t, merged), loraOptions)
+	defer other.Close()
+	want := oneResult(t, other, q)
+	q.Adapter = list[0]
+	nearRows(t, e, oneResult(t, e, q), want, 2e-4)
 }
 
 func familyInputs(t *testing.T, dir string) (in inputs) {
