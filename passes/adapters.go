@@ -26,7 +26,7 @@ func addAdapters(_ *Env, m *ir.Module) error {
 		for _, b := range g.Blocks() {
 			for i := 0; i < len(b.Ops); i++ {
 				op := b.Ops[i]
-				if op.Def != ops.Matmul || !able[op.Args[1].Value] || i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
+				if op.Def != ops.Matmul || op.Result().Role() == "sequences" || !able[op.Args[1].Value] || i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
 					continue
 				}
 				if err := addAdapter(g, b, i, names); err != nil {

@@ -172,7 +172,7 @@ func (m *matmul) adapters() error {
 
 // seqOf returns the C function that gives the sequence of a row.
 func (m *matmul) seqOf() string {
-	return map[string]string{"tokens": "ifl_token_seq", "out_rows": "ifl_out_row_seq", "sequences": "ifl_seq_seq"}[m.region.Role]
+	return map[string]string{"tokens": "ifl_token_seq", "out_rows": "ifl_out_row_seq"}[m.region.Role]
 }
 
 // sparseRows returns the C expression of the activations for sparse outliers.

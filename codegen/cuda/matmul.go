@@ -28,8 +28,11 @@ type matmul struct {
 	ready       bool   // rows of floats, which need no packing
 	packPrivate bool   // blocks with one row pack it themselves
 	source      string // address of row t before packing
+	computed    bool   // source computes the row; else it is in memory
+	kept        bool   // source also stores values that outlive the region
 	front       scratch
 	tail        scratch
+	adapters    []string // sites of adapters: C expressions of type ifl_lora_part
 	impls       []impl
 	at          int // index of its matmul in the plan
 	cols        int // columns per thread block
@@ -55,6 +58,9 @@ func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) err
 	}
 	var err error
 	if m.weights, err = m.u.names.Weight(work.Arg, r.Loop); err != nil {
+		return err
+	}
+	if err = m.findSites(); err != nil {
 		return err
 	}
 	m.bytes = m.act.bytes(work.Weight.K)
@@ -96,12 +102,12 @@ func (m *matmul) writeFront() error {
 		return err
 	}
 	m.front = scratch{text.Temps, max(text.Scratch, 16)}
-	kept := slices.ContainsFunc(m.Before, func(op *ir.Op) bool {
+	m.kept = slices.ContainsFunc(m.Before, func(op *ir.Op) bool {
 		return slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return m.Keep[v] })
 	})
-	m.packPrivate = !kept && m.Slices == 1
+	m.packPrivate = !m.kept && m.Slices == 1
 	name := m.u.name + "_row"
-	m.source = name + "(c, s, l, g, own, t)"
+	m.source, m.computed = name+"(c, s, l, g, own, t)", true
 	return m.u.render("row", name, map[string]any{"Row": m.front.row, "Body": body, "Source": source})
 }
 
@@ -147,7 +153,7 @@ func (m *matmul) writeTail() error {
 	if m.Direct || m.Tail.Whole {
 		group = "COLS"
 	}
-	return m.u.render("tail", m.u.name+"_tail", map[string]any{"Group": group, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
+	return m.u.render("tail", m.u.name+"_tail", map[string]any{"Group": group, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body, "Adapters": m.adapters, "Role": m.role()})
 }
 
 // emit writes the region's kernels and their launches. If a block has one row,
@@ -162,12 +168,16 @@ func (m *matmul) emit() error {
 	m.impls = m.choices()
 	m.at = m.dispatched()
 	if !m.ready {
-		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, map[string]any{
-			"Doc": "rows of " + u.name, "K": m.Weight.K, "Count": m.count, "Slices": m.Slices, "Act": m.act.name, "Rows": m.rows, "Source": m.source})
+		holes := map[string]any{"Doc": "rows of " + u.name, "K": m.Weight.K, "Count": m.count, "Slices": m.Slices, "Act": m.act.name, "Rows": m.rows, "Source": m.source}
+		holes["Floats"], holes["From"] = m.storedRows()
+		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, holes)
 		if err != nil {
 			return err
 		}
 		m.when(m.s.launch(k, m.blocks(1)), func(c impl) bool { return !c.packPrivate })
+	}
+	if err := m.adapt(); err != nil {
+		return err
 	}
 	for _, c := range m.impls {
 		if c.template == "" {

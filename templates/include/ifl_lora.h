@@ -11,10 +11,9 @@ typedef struct {
   int site, first, step, panels;
 } ifl_lora_part;
 
-/* The sequence of row t, whose rows are tokens, output rows or sequences. */
+/* The sequence of row t: of a token, or of an output row. */
 static inline int ifl_token_seq(const ifl_step *s, int t) { return s->seq[t]; }
 static inline int ifl_out_row_seq(const ifl_step *s, int t) { return s->seq[s->out_row[t]]; }
-static inline int ifl_seq_seq(const ifl_step *s, int t) { return (void)s, t; }
 typedef int (*ifl_seq_of)(const ifl_step *s, int t);
 
 /* The matrices of a sequence's adapter, by site; NULL: it has none. */

@@ -25,11 +25,14 @@ type CUDA struct {
 	// them. They are not verified on hardware: only a profile selects them.
 	Needs map[string]int `json:"needs,omitempty"`
 
-	ActBytes  int64           `json:"act_bytes"`            // bytes per packed activation row
-	RowFloats int             `json:"row_floats,omitempty"` // floats of temporaries per row in device memory
-	Attention []CUDAAttention `json:"attention,omitempty"`
-	Experts   []CUDAExperts   `json:"experts,omitempty"`
-	Cross     int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
+	ActBytes  int64 `json:"act_bytes"`            // bytes per packed activation row
+	RowFloats int   `json:"row_floats,omitempty"` // floats per row in device memory: temporaries, or a copy of the row for adapters
+	// AdapterParts is the maximum number of sites of a matmul to which adapters can add; 0:
+	// the model has none.
+	AdapterParts int             `json:"adapter_parts,omitempty"`
+	Attention    []CUDAAttention `json:"attention,omitempty"`
+	Experts      []CUDAExperts   `json:"experts,omitempty"`
+	Cross        int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
 	// TPSize and PartCols belong to a rank of a TP group: the number of ranks, and the
 	// floats of the widest row that they exchange.
 	TPSize   int `json:"tp_size,omitempty"`
@@ -68,8 +71,9 @@ type CUDALaunch struct {
 	Choice   *CUDAChoice `json:"choice,omitempty"`
 	Rows     string      `json:"rows,omitempty"`
 	From, To int         `json:",omitempty"`
-	Each     bool        `json:"each,omitempty"`  // compare the average rows per sequence, rounded up
-	Times    int         `json:"times,omitempty"` // compare this multiple of the rows; 0: 1
+	Each     bool        `json:"each,omitempty"`    // compare the average rows per sequence, rounded up
+	Times    int         `json:"times,omitempty"`   // compare this multiple of the rows; 0: 1
+	Adapted  bool        `json:"adapted,omitempty"` // skipped in steps without adapters
 
 	// Comm, if not nil, replaces the kernel: communication between ranks.
 	Comm *CUDAComm `json:"comm,omitempty"`

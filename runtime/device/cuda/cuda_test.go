@@ -28,7 +28,7 @@ func TestLayouts(t *testing.T) {
 	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+device.MaxOut*8+9*8 {
 		t.Errorf("a step is %d bytes", n)
 	}
-	if n := unsafe.Sizeof(contextHeader{}); n != 19*8+4*4+maxSlots*8 {
+	if n := unsafe.Sizeof(contextHeader{}); n != 20*8+4*4+(device.MaxAdapters+maxSlots)*8 {
 		t.Errorf("a context is %d bytes", n)
 	}
 }

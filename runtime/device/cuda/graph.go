@@ -17,6 +17,7 @@ import (
 type shape struct {
 	graph, tokens, outRows, seqs int
 	context                      int // index of the profile's measured context length
+	adapted                      bool
 }
 
 const (
@@ -105,7 +106,7 @@ func (m *model) compute(s shape) error {
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
 		return m.launchAll(m.Plan.Graphs[s.graph], s, s)
 	}
-	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context}
+	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context, s.adapted}
 	execs, seen := m.graphs[b]
 	if !seen && len(m.graphs) >= maxShapes {
 		return m.launchAll(m.Plan.Graphs[s.graph], s, s)

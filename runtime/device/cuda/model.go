@@ -14,7 +14,6 @@ import (
 // A model is an open model: its GPU memory and its kernels.
 type model struct {
 	device.Uninstrumented
-	device.NoAdapters
 	*Device
 	cfg       device.Config
 	paged     bool // the model has a KV cache
@@ -104,6 +103,7 @@ func (m *model) Close() {
 	m.host.free(m.GPU)
 	m.transport.close(m.GPU)
 	m.transport = noTransport{}
+	m.freeAdapters()
 	m.memory.free(m.GPU)
 	if m.stream != 0 {
 		m.GPU.call(fnStreamDestroy, uintptr(m.stream))

@@ -23,7 +23,9 @@ type contextHeader struct {
 	attention, experts, zeros             pointer
 	parts                                 pointer
 	wide, panels, product, factor         pointer
+	lora                                  pointer
 	pages, maxTokens, maxOutRows, maxSeqs int32
+	adapter                               [device.MaxAdapters]pointer
 	slot                                  [maxSlots]pointer
 }
 
@@ -67,6 +69,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 		parts: take(s.parts, "parts of the tensor-parallel group"),
 		wide:  take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
 		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
+		lora:  take(s.lora, "products of adapters"),
 		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 	}
 	if s.gemm.blas > 0 {

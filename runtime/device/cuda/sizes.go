@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 )
@@ -18,12 +19,13 @@ type sizes struct {
 	part, comm                     int64 // one rank's part of an exchange in the tensor-parallel group; the largest send or receive
 	parts                          int64 // the parts of all ranks of the group
 	slots                          []int64
+	lora                           int64 // products of adapters' first matrices
 	gemm                           gemmSizes
 }
 
 // step returns the bytes for the values of a step and the kernels' scratch memory.
 func (s *sizes) step() int64 {
-	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.rows + s.partial + s.arrived + s.gemm.bytes()
+	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.rows + s.partial + s.arrived + s.lora + s.gemm.bytes()
 	for _, slot := range s.slots {
 		n += slot
 	}
@@ -34,6 +36,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
 	rows, blocks, processors := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks(), d.GPU.Processors
 	s := sizes{act: d.Plan.ActBytes * rows, rows: int64(d.Plan.RowFloats) * rows * 4, zeros: int64(cfg.MaxTokens) * 4}
+	s.lora = rows * int64(d.Plan.AdapterParts) * lora.MaxRank * 4
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
 	}

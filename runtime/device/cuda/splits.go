@@ -95,7 +95,7 @@ func (m *model) findAttention() (matmulLaunches, *manifest.CUDALaunch) {
 				}
 				continue
 			}
-			one := shape{p.entry, 1, 1, 1, 0}
+			one := shape{p.entry, 1, 1, 1, 0, false}
 			if one.runs(l) && slices.ContainsFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits }) {
 				p.lo, p.hi = lo, hi
 				return l
@@ -113,8 +113,8 @@ func (t *Timer) splitsAt(matmul matmulLaunches, l *manifest.CUDALaunch, rows int
 	if err := t.send(oneOf(rows), 1, matmul.entry); err != nil {
 		return s, err
 	}
-	grid, at := m.grid(l, shape{matmul.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
-	blocks := (shape{matmul.entry, 1, 1, 1, 0}).blocks(l.Grid[at])
+	grid, at := m.grid(l, shape{matmul.entry, 1, 1, 1, 0, false}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
+	blocks := (shape{matmul.entry, 1, 1, 1, 0, false}).blocks(l.Grid[at])
 	most := manifest.Filling(blocks, m.fillingBlocks(), dispatch.MaxSplits)
 	for n := 1; n < most; n *= 2 {
 		s.Tried = append(s.Tried, n)

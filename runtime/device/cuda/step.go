@@ -48,9 +48,8 @@ type packer struct {
 
 func put[T int32 | uint64](p *packer, list []T) pointer {
 	p.at = round64(p.at)
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), uintptr(len(list))*unsafe.Sizeof(*new(T)))
 	at := p.at
-	p.at += int64(copy(p.to[at:], bytes))
+	p.at += int64(copy(p.to[at:], bytesOf(list)))
 	return p.base + pointer(at)
 }
 
@@ -68,6 +67,9 @@ func (m *model) stage(s *device.Step) int64 {
 	if m.celled {
 		used := min(len(s.Cell), int(max(0, slices.Max(s.CellAt[:s.Seqs+1])))) // check bounds only sequences with tokens
 		h.cellAt, h.cellFrom, h.cell = put(p, s.CellAt[:s.Seqs+1]), put(p, s.CellFrom[:s.Seqs]), put(p, s.Cell[:used])
+	}
+	if s.Adapted {
+		h.adapter = put(p, s.Adapter[:s.Seqs])
 	}
 	if s.Typed {
 		h.types = put(p, s.Types[:s.Tokens])
@@ -127,7 +129,7 @@ func (m *model) run(s *device.Step) error {
 			return err
 		}
 	}
-	if err := m.compute(shape{s.Graph, s.Tokens, s.OutRows, s.Seqs, m.contextOf(s)}); err != nil {
+	if err := m.compute(shape{s.Graph, s.Tokens, s.OutRows, s.Seqs, m.contextOf(s), s.Adapted}); err != nil {
 		return err
 	}
 	if err := m.collect(s); err != nil {
@@ -220,7 +222,7 @@ func (m *model) checkPages(s *device.Step) error {
 		lists = append(lists, struct{ at, page []int32 }{s.XPageAt, s.XPage})
 	}
 	for q := range s.Seqs {
-		if s.First[q] < 0 || s.First[q+1] < s.First[q] || s.Past[q] < 0 {
+		if s.First[q] < 0 || s.First[q+1] < s.First[q] || s.Past[q] < 0 || s.Adapted && !m.loaded(s.Adapter[q]) {
 			return errRange
 		}
 		if m.paged && int64(s.Past[q]) > device.PageRows*int64(s.PageAt[q+1]-s.PageAt[q]) {
@@ -274,6 +276,9 @@ func (s shape) blocks(d manifest.CUDADim) int { return d.Blocks(s.rowsOf(d.Rows)
 
 // runs reports whether the launch runs for the shape.
 func (s shape) runs(l *manifest.CUDALaunch) bool {
+	if l.Adapted && !s.adapted {
+		return false
+	}
 	if l.Rows == "" {
 		return true
 	}

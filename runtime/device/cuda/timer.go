@@ -99,7 +99,7 @@ func (m *model) find(matmul int) (p matmulLaunches) {
 			if l.Body != nil && walk(l.Body, l.Lo, l.Hi) {
 				return true
 			}
-			if l.Choice != nil && l.Choice.Matmul == matmul {
+			if l.Choice != nil && l.Choice.Matmul == matmul && !l.Adapted {
 				p.launches, p.lo, p.hi = append(p.launches, l), lo, hi
 			}
 		}
@@ -186,7 +186,7 @@ func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 			if !slices.Contains(l.Choice.Impls, impl) {
 				continue
 			}
-			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer); err != nil {
+			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0, false}, layer); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ struct ifl_ctx {
   uint8_t *cell;        /* the cells of the fixed-size states, by element */
   int64_t cells;
   uint8_t *act;         /* packed rows of the current matmul */
-  float *rows;          /* temporaries of row ops that are too wide for shared memory */
+  float *rows;          /* temporaries of row ops that are too wide for shared memory, or rows in front of adapters */
   float *partial;       /* tiles of matmuls whose blocks divide K, and a counter for each tile */
   unsigned *arrived;
   uint8_t *attention;   /* partial results of splits, and their counters */
@@ -31,7 +31,9 @@ struct ifl_ctx {
    * rounded up to 16], each row scaled by a factor. */
   uint16_t *wide, *panels;
   float *product, *factor;
+  float *lora; /* [row][part][IFL_LORA_RANK] A·x of the current matmul's adapters */
   int32_t pages, max_tokens, max_out_rows, max_seqs;
+  const ifl_lora *adapter[IFL_ADAPTERS]; /* matrices by site, or NULL */
   float *buffer[IFL_SLOTS];
 };
 
