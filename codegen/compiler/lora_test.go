@@ -111,6 +111,30 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
+// TestAdaptersOfGGUF: the same adapters fit a GGUF file of the same model, which has
+// other names and another order of rows.
+func TestAdaptersOfGGUF(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	likeTransformers(t, "llama", loraData+"llama/model.gguf", Options{Quant: "f32"}, loaded)
+}
+
+// TestAdaptersOnRanks: the same on several devices, which have parts of the layers or of
+// their matrices.
+func TestAdaptersOnRanks(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, c := range irtest.Sample(t, 2, []struct{ name, devices string }{
+		{"llama", "0&1"}, {"llama", "0;1"}, {"gpt2", "0&1"}, {"qwen2", "0;1;2"}, {"phi3", "0;1"}, {"gpt_neox", "0&1"}, {"mixtral", "0&1"}, {"bert", "0&1"}, {"t5", "0&1"}, {"gemma3", "0;1"},
+		{"llama", "0&1;2&3"}, {"bloom", "0&1&2&3"},
+	}) {
+		t.Run(c.name+" "+c.devices, func(t *testing.T) {
+			t.Parallel()
+			likeTransformers(t, c.name, loraModels+c.name, Options{Quant: "f32", Devices: c.devices}, loaded)
+		})
+	}
+}
+
 // adaptedModels are the names of the models with adapters.
 func adaptedModels(t *testing.T) (names []string) {
 	t.Helper()
