@@ -1,6 +1,9 @@
 package passes
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -11,21 +14,20 @@ var AddAdapters = &Pass{
 	Name:  "add-adapters",
 	Brief: "lets LoRA adapters join",
 	Doc: "Adds the op lora after each matmul with a weight whose rows are rows of stored matrices. It reads the matmul's input before rounding. " +
-		"Without an adapter it returns its argument. Weights that only propose tokens, those of experts and those computed from several tensors have none.",
+		"Without an adapter it returns its argument. Weights that only propose tokens have none, nor have those of a stored matrix that is used otherwise too: " +
+		"by experts, or to compute another weight.",
 	Run: addAdapters,
 }
 
 func addAdapters(_ *Env, m *ir.Module) error {
-	names, drafts := ir.NewNames(m), draftWeights(m)
+	names := ir.NewNames(m)
+	able := adaptable(m)
 	for _, g := range m.Graphs {
 		for _, b := range g.Blocks() {
 			for i := 0; i < len(b.Ops); i++ {
 				op := b.Ops[i]
-				if op.Def != ops.Matmul || op.Int("slices") > 1 || drafts[op.Args[1].Value] || !takesAdapters(m, op.Args[1].Value) {
+				if op.Def != ops.Matmul || op.Result().Role() == "sequences" || !able[op.Args[1].Value] || i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
 					continue
-				}
-				if i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
-					continue // of an earlier run
 				}
 				if err := addAdapter(g, b, i, names); err != nil {
 					return err
@@ -55,9 +57,45 @@ func addAdapter(g *ir.Graph, b *ir.Block, i int, names *ir.Names) error {
 	return nil
 }
 
-// takesAdapters reports whether a weight's rows are rows of stored matrices.
-func takesAdapters(m *ir.Module, w *ir.Value) bool {
-	return w.Transform != nil && len(w.Type.Shape) == 2 && selectsRows(m, w.Transform)
+// adaptable returns the weights to which adapters can add: those of matmuls whose rows are
+// rows of stored matrices. All uses of these matrices must be such matmuls, except lookups in
+// a table that is the head's matrix too, and those that only propose tokens.
+func adaptable(m *ir.Module) map[*ir.Value]bool {
+	drafts := draftWeights(m)
+	able, otherwise := map[*ir.Value]bool{}, map[string]bool{}
+	for _, g := range m.Graphs {
+		for op := range g.All() {
+			for _, a := range op.Args {
+				switch w := a.Value; {
+				case w.Kind != ir.Weight || w.Transform == nil || drafts[w] || op.Def == ops.Embed || op.Def == ops.Lora:
+				case op.Def == ops.Matmul && op.Int("slices") == 1 && selectsRows(m, w.Transform):
+					able[w] = true
+				default:
+					for _, name := range sourcesOf(m, w.Transform) {
+						otherwise[name] = true
+					}
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(able, func(w *ir.Value, _ bool) bool {
+		return slices.ContainsFunc(sourcesOf(m, w.Transform), func(name string) bool { return otherwise[name] })
+	})
+	return able
+}
+
+// sourcesOf returns the stored tensors that a transform reads, also through other weights.
+func sourcesOf(m *ir.Module, r *tensor.Transform) (list []string) {
+	switch r.Op {
+	case "source":
+		return []string{r.Name}
+	case "weight":
+		return sourcesOf(m, m.Weight(r.Name).Transform)
+	}
+	for _, a := range r.Args {
+		list = append(list, sourcesOf(m, a)...)
+	}
+	return list
 }
 
 // selectsRows reports whether a transform only selects, orders and scales rows and

@@ -16,30 +16,48 @@ import (
 type nameRule struct {
 	stored   *Pattern
 	standard *Pattern
-	pos      Pos // of the model spec's entry; zero for the built-in maps
+	whole    bool // the name has the prefix as its entry states it
+	pos      Pos  // of the model spec's entry; zero for the built-in maps
 }
 
 //go:embed names.yaml
 var namesYAML []byte
 
-// defaultRules returns the built-in rules of names.yaml.
-var defaultRules = sync.OnceValue(func() []nameRule {
+// A nameList is a list of names.yaml.
+type nameList struct {
+	format string // gguf; original: the files that Meta published; "": transformers
+	rules  []nameRule
+}
+
+// defaultNames returns the lists of names.yaml.
+var defaultNames = sync.OnceValue(func() []nameList {
 	var maps []struct {
-		Name, Prefix string
-		Mapping      yaml.Node
+		Name, Format, Prefix string
+		Mapping              yaml.Node
 	}
 	if err := yaml.Unmarshal(namesYAML, &maps); err != nil {
 		panic("bug: names.yaml: " + err.Error())
 	}
-	var rules []nameRule
+	var lists []nameList
 	for _, m := range maps {
+		var entries []Entry
 		for i := 0; i+1 < len(m.Mapping.Content); i += 2 {
-			r, err := rulesOf(Entry{Key: m.Mapping.Content[i].Value, Val: m.Mapping.Content[i+1].Value, Prefix: m.Prefix})
-			if err != nil {
-				panic("bug: names.yaml: " + err.Error())
-			}
-			rules = append(rules, r...)
+			entries = append(entries, Entry{Key: m.Mapping.Content[i].Value, Val: m.Mapping.Content[i+1].Value, Prefix: m.Prefix})
 		}
+		rules, err := rulesOfAll(entries)
+		if err != nil {
+			panic("bug: names.yaml: " + err.Error())
+		}
+		lists = append(lists, nameList{m.Format, rules})
+	}
+	return lists
+})
+
+// defaultRules returns the built-in rules of names.yaml.
+var defaultRules = sync.OnceValue(func() []nameRule {
+	var rules []nameRule
+	for _, l := range defaultNames() {
+		rules = append(rules, l.rules...)
 	}
 	return rules
 })
@@ -62,7 +80,7 @@ func rulesOf(e Entry) ([]nameRule, error) {
 		if err != nil {
 			return nil, errAt(e.Pos, "tensor name %v", err)
 		}
-		out = append(out, nameRule{p, std, e.Pos})
+		out = append(out, nameRule{p, std, i == 0, e.Pos})
 	}
 	return out, nil
 }
@@ -206,7 +224,7 @@ func nestedRules(rules []nameRule) ([]nameRule, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, nameRule{p, r.standard, r.pos})
+			out = append(out, nameRule{p, r.standard, r.whole, r.pos})
 		}
 	}
 	return append(out, rules...), nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"gopkg.in/yaml.v3"
@@ -20,6 +21,8 @@ type checkCmd struct {
 	modelFlags
 	Target string `help:"Target: cpu, or cuda for CPU and GPU code." enum:"cpu,cuda,cuda-emu" default:"cpu"`
 	JSON   bool   `name:"json" help:"Print one JSON document."`
+
+	LoRA []string `name:"lora" placeholder:"PATH" help:"LoRA adapters, PEFT folders or GGUF files: check that they fit the model, and count their memory."`
 }
 
 // A verdict is the result of check.
@@ -34,6 +37,7 @@ type verdict struct {
 	StateBytes    int64           `json:"state_bytes_per_sequence"`
 	FixedBytes    int64           `json:"fixed_state_bytes_per_sequence,omitempty"`
 	Context       int             `json:"context"`
+	AdapterBytes  int64           `json:"adapter_bytes,omitempty"`
 	Devices       []compiler.Need `json:"devices"`
 	UnusedTensors []string        `json:"unused_tensors"`
 
@@ -57,9 +61,13 @@ func (c *checkCmd) Run(ctx context.Context) error {
 	}
 	man := p.Manifest()
 	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: man.Params, Context: m.Context,
-		Devices: p.Needs(), UnusedTensors: append([]string{}, m.Unused...), Medusa: man.Medusa}
+		UnusedTensors: append([]string{}, m.Unused...), Medusa: man.Medusa}
+	if v.Devices, err = c.needs(p); err != nil {
+		return err
+	}
 	for _, d := range v.Devices {
 		v.WeightBytes += d.WeightBytes
+		v.AdapterBytes += d.AdapterBytes
 		v.StateBytes += d.StateBytes
 		v.FixedBytes += d.FixedBytes
 	}
@@ -71,6 +79,20 @@ func (c *checkCmd) Run(ctx context.Context) error {
 	return nil
 }
 
+// needs returns the memory of the program with the adapters of --lora.
+func (c *checkCmd) needs(p *compiler.Program) ([]compiler.Need, error) {
+	var adapters []*lora.Adapter
+	for _, path := range c.LoRA {
+		a, err := lora.Open(path)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--lora %s: %w", path, err)}
+		}
+		defer a.Close()
+		adapters = append(adapters, a)
+	}
+	return p.Needs(adapters)
+}
+
 func (v *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: supported (%s)\n", v.Name, v.Network)
 	fmt.Fprintf(w, "  parameters  %.1f M\n", float64(v.Parameters)/1e6)
@@ -79,13 +101,19 @@ func (v *verdict) print(w io.Writer) {
 	if v.FixedBytes > 0 {
 		fmt.Fprintf(w, "  states      %.1f MB of fixed-size states for a sequence of any length\n", float64(v.FixedBytes)/1e6)
 	}
+	if v.AdapterBytes > 0 {
+		fmt.Fprintf(w, "  adapters    %.1f MB\n", float64(v.AdapterBytes)/1e6)
+	}
 	for _, d := range v.Devices {
-		states := ""
+		more := ""
 		if d.FixedBytes > 0 {
-			states = fmt.Sprintf(" fixed-size states %.1f,", float64(d.FixedBytes)/1e6)
+			more = fmt.Sprintf(" fixed-size states %.1f,", float64(d.FixedBytes)/1e6)
+		}
+		if d.AdapterBytes > 0 {
+			more += fmt.Sprintf(" adapters %.1f,", float64(d.AdapterBytes)/1e6)
 		}
 		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, KV cache %.1f,%s activations %.1f\n", d.Device,
-			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, states, float64(d.ActivationBytes)/1e6)
+			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, more, float64(d.ActivationBytes)/1e6)
 	}
 	if v.Medusa != nil {
 		fmt.Fprintf(w, "  medusa      %s\n", v.Medusa)

@@ -60,3 +60,26 @@ func graphSpec(t *testing.T, body string) string {
 	}
 	return filepath.Join(dir, "spec.yaml")
 }
+
+// TestCheckAdapter checks that check counts the memory of adapters and finds those of
+// other models.
+func TestCheckAdapter(t *testing.T) {
+	t.Parallel()
+	const model, adapters = "../../spec/testdata/families/llama", "../../spec/testdata/lora/"
+	var plain, with struct {
+		Adapters int64 `json:"adapter_bytes"`
+		Devices  []struct{ Bytes int64 }
+	}
+	for v, args := range map[any][]string{&plain: nil, &with: {"--lora", adapters + "llama/all", "--lora", adapters + "llama/wide"}} {
+		o := iflowc(t, append([]string{"check", model, "--json"}, args...)...)
+		o.succeed(t)
+		if err := json.Unmarshal([]byte(o.stdout), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if with.Adapters == 0 || plain.Adapters != 0 || with.Devices[0].Bytes != plain.Devices[0].Bytes+with.Adapters {
+		t.Errorf("%+v without, %+v with adapters", plain, with)
+	}
+	wantError(t, iflowc(t, "check", model, "--lora", adapters+"gpt2/all"), exitUsage, "is the adapter for another model?")
+	wantError(t, iflowc(t, "check", model, "--lora", "/none"), exitUsage, "--lora /none: stat /none")
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/spec"
 )
@@ -23,6 +24,7 @@ type Need struct {
 	WeightBytes     int64  `json:"weight_bytes"`
 	StateBytes      int64  `json:"state_bytes"`
 	FixedBytes      int64  `json:"fixed_state_bytes,omitempty"` // fixed-size states
+	AdapterBytes    int64  `json:"adapter_bytes,omitempty"`     // LoRA adapters
 	ActivationBytes int64  `json:"activation_bytes"`
 	Bytes           int64  `json:"bytes"`
 }
@@ -49,13 +51,23 @@ func (m *Model) need(r *Rank) Need {
 	return n
 }
 
-// Needs returns the memory that each device of the program takes.
-func (p *Program) Needs() []Need {
+// Needs returns the memory that each device of the program takes, with the given
+// adapters loaded. The error says why one does not fit the model.
+func (p *Program) Needs(adapters []*lora.Adapter) ([]Need, error) {
 	var out []Need
 	for _, r := range p.parts() {
-		out = append(out, p.need(r))
+		n, man := p.need(r), &r.CPU.Manifest
+		for _, a := range adapters {
+			bytes, err := a.SizeRank(man.Sites, man.RowOrders, p.whole.CPU.Manifest.Sites)
+			if err != nil {
+				return nil, InputError{err}
+			}
+			n.AdapterBytes += bytes
+			n.Bytes += bytes
+		}
+		out = append(out, n)
 	}
-	return out
+	return out, nil
 }
 
 // SmallerWeights is an estimate for the model with its matrices in a smaller

@@ -10,11 +10,12 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/spec"
 )
 
 // addSites describes in a program's manifest which stored matrices adapters change.
 func (m *Model) addSites(p *codegen.CPUModel) error {
-	w := siteWriter{stored: m.storedMatrix, orders: map[string]int{}}
+	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), orders: map[string]int{}}
 	for _, s := range p.Sites {
 		if err := w.add(s); err != nil {
 			return fmt.Errorf("adapters of %s%v: %w", s.Weight, s.Index, err)
@@ -35,10 +36,11 @@ func (m *Model) storedMatrix(name string) (rows, cols int, err error) {
 
 // A siteWriter makes the sites of a manifest.
 type siteWriter struct {
-	stored func(name string) (rows, cols int, err error)
-	sites  []manifest.Site
-	list   [][]manifest.RowRun
-	orders map[string]int // index in list by text
+	stored  func(name string) (rows, cols int, err error)
+	aliases map[string][]spec.Alias
+	sites   []manifest.Site
+	list    [][]manifest.RowRun
+	orders  map[string]int // index in list by text
 }
 
 func (w *siteWriter) add(s layout.Site) error {
@@ -50,26 +52,24 @@ func (w *siteWriter) add(s layout.Site) error {
 		return fmt.Errorf("bug: %d of %d rows", len(rows), s.Rows)
 	}
 	site := manifest.Site{Weight: s.Weight, Index: s.Index, Rows: s.Rows, Cols: s.Cols}
-	runs := map[*storedMatrix][]manifest.RowRun{}
+	pairs := map[*storedMatrix][]rowPair{}
 	var matrices []*storedMatrix
 	for to, r := range rows[:s.Rows] {
 		if r.of == nil { // padding
 			continue
 		}
-		if runs[r.of] == nil {
+		if pairs[r.of] == nil {
 			matrices = append(matrices, r.of)
 		}
-		runs[r.of] = extended(runs[r.of], to, r.row)
+		pairs[r.of] = append(pairs[r.of], rowPair{to, r.row})
 	}
 	for _, of := range matrices {
 		part := manifest.SitePart{Out: of.out, In: of.in, FromCol: of.fromCol, Scale: of.scale}
-		order := w.order(runs[of])
-		names := []string{strings.TrimSuffix(of.name, ".weight")}
 		if s.Tied { // the file's name is that of the embedding, which is no matrix product
-			names = []string{"lm_head", "output"}
-		}
-		for _, name := range names {
-			part.Names = append(part.Names, manifest.SiteName{Name: name, Order: order})
+			order := w.order(pairs[of])
+			part.Names = []manifest.SiteName{{Name: "lm_head", Order: order}, {Name: "output", Order: order}}
+		} else {
+			part.Names = w.names(of, pairs[of])
 		}
 		site.Parts = append(site.Parts, part)
 	}
@@ -77,8 +77,29 @@ func (w *siteWriter) add(s layout.Site) error {
 	return nil
 }
 
+// A rowPair is a row of a site and of a stored matrix.
+type rowPair struct{ to, from int }
+
+// names returns the names of a matrix in its own file and in files of other formats.
+func (w *siteWriter) names(of *storedMatrix, pairs []rowPair) []manifest.SiteName {
+	out := []manifest.SiteName{{Name: strings.TrimSuffix(of.name, ".weight"), Order: w.order(pairs)}}
+	for _, a := range w.aliases[of.name] {
+		other := slices.Clone(pairs)
+		for i := range other {
+			other[i].from = a.Row(other[i].from, of.out)
+		}
+		out = append(out, manifest.SiteName{Name: a.Name, Order: w.order(other)})
+	}
+	return out
+}
+
 // order returns the index of an order of rows.
-func (w *siteWriter) order(runs []manifest.RowRun) int {
+func (w *siteWriter) order(pairs []rowPair) int {
+	runs := runsOf(pairs)
+	byFrom := slices.SortedFunc(slices.Values(pairs), func(a, b rowPair) int { return cmp.Compare(a.from, b.from) })
+	if other := runsOf(byFrom); len(other) < len(runs) { // halves of heads from neighbors
+		runs = other
+	}
 	text := fmt.Sprint(runs)
 	at, ok := w.orders[text]
 	if !ok {
@@ -86,6 +107,13 @@ func (w *siteWriter) order(runs []manifest.RowRun) int {
 		w.orders[text], w.list = at, append(w.list, runs)
 	}
 	return at
+}
+
+func runsOf(pairs []rowPair) (runs []manifest.RowRun) {
+	for _, p := range pairs {
+		runs = extended(runs, p.to, p.from)
+	}
+	return runs
 }
 
 // extended adds row from as row to, in the last run if it continues it.

@@ -133,7 +133,7 @@ func (m *matmul) pack() error {
 		w.P("ifl_pack_%s(tile, %s, K, mt, m);", actName(m.Act), source)
 	}
 	if m.Adapters != nil {
-		w.P("if (s->adapter) ifl_lora_pack(c, s, &p, tid, %s(s, t), t, %s, K, adapters, %d);", m.seqOf(), source, len(m.Adapters.Parts))
+		w.P("if (adapted) ifl_lora_pack(c, s, &p, tid, %s(s, t), t, %s, K, adapters, %d);", m.seqOf(), source, len(m.Adapters.Parts))
 	}
 	w.P("}")
 	if m.Weight.SparseOutliers > 0 { // after all rows of a tile, because the last one completes the tile
@@ -143,7 +143,7 @@ func (m *matmul) pack() error {
 	w.P("}")
 	w.P("ifl_packed(c, &p);")
 	if m.Adapters != nil {
-		w.P("if (s->adapter) ifl_lora_packed(c, &p);")
+		w.P("if (adapted) ifl_lora_packed(c, &p);")
 	}
 	if statistics != "" {
 		w.P("%s", statistics)
@@ -166,12 +166,13 @@ func (m *matmul) adapters() error {
 		rows = append(rows, fmt.Sprintf("{%s, %d, %d, %d}", ctext.Plus(layer, strconv.Itoa(p.Site)), p.First, p.Step, p.Panels))
 	}
 	m.w.P("const ifl_lora_part adapters[] = {%s};", strings.Join(rows, ", "))
+	m.w.P("const int adapted = s->adapter && ifl_lora_any(c, s, adapters, %d);", len(rows))
 	return nil
 }
 
 // seqOf returns the C function that gives the sequence of a row.
 func (m *matmul) seqOf() string {
-	return map[string]string{"tokens": "ifl_token_seq", "out_rows": "ifl_out_row_seq", "sequences": "ifl_seq_seq"}[m.region.Role]
+	return map[string]string{"tokens": "ifl_token_seq", "out_rows": "ifl_out_row_seq"}[m.region.Role]
 }
 
 // sparseRows returns the C expression of the activations for sparse outliers.
@@ -199,7 +200,7 @@ func (m *matmul) product() error {
 		w.P("ifl_add_sparse(w + %s, PANELS, n0 / 16, cols / 16, %s, K, rows, %s);", ctext.Wide(m.Weight.PanelsBytes()), sparseRows, y)
 	}
 	if m.Adapters != nil {
-		w.P("if (s->adapter) ifl_lora_add(c, s, %s, rows, %s, n0, cols, adapters, %d);", m.seqOf(), y, len(m.Adapters.Parts))
+		w.P("if (adapted) ifl_lora_add(c, s, %s, rows, %s, n0, cols, adapters, %d);", m.seqOf(), y, len(m.Adapters.Parts))
 	}
 	switch {
 	case m.Direct:

@@ -1,12 +1,20 @@
 package devicetest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"sync"
+	"testing"
 
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
 // Adapters is a device with adapters. The n-th adapter that is loaded shifts the token
@@ -148,4 +156,34 @@ func Shifted(ids []int32, n int) []int32 {
 		out[i] = Shift(id, n)
 	}
 	return out
+}
+
+// WithSites gives a manifest the matrix that WriteAdapter's adapters change.
+func WithSites(m *manifest.Manifest) {
+	m.Sites = []manifest.Site{{Weight: "w", Rows: 16, Cols: 16, Parts: []manifest.SitePart{{Names: []manifest.SiteName{{Name: "layers.0.w"}}, Out: 16, In: 16}}}}
+	m.RowOrders = [][]manifest.RowRun{{{ToStep: 1, FromStep: 1, Count: 16}}}
+}
+
+// WriteAdapter writes a PEFT folder of an adapter that shifts token ids by n, as the n-th
+// loaded one of an Adapters does.
+func WriteAdapter(t testing.TB, dir string, n int) {
+	t.Helper()
+	matrix := func(name string, rows, cols int, first float32) checkpointtest.Fixture {
+		f := checkpointtest.New("base_model.model.layers.0.w."+name+".weight", tensor.F32, []int{rows, cols}, nil)
+		f.Raw = make([]byte, 4*rows*cols)
+		binary.LittleEndian.PutUint32(f.Raw, math.Float32bits(first))
+		return f
+	}
+	files := map[string][]byte{
+		"adapter_config.json":       []byte(`{"peft_type":"LORA","r":1,"lora_alpha":1}`),
+		"adapter_model.safetensors": checkpointtest.Safetensors(matrix("lora_A", 1, 16, float32(n)), matrix("lora_B", 16, 1, 1)),
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (c *Crowd) add() {
 
 // load loads an adapter.
 func (c *Crowd) load() {
-	x, err := c.Engine.LoadAdapter(&lora.Adapter{}, adapterBytes)
+	x, err := c.Engine.LoadAdapter(&lora.Packed{}, adapterBytes)
 	c.must(err)
 	c.loads++
 	c.loaded = append(c.loaded, loaded{x, c.loads})

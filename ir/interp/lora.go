@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"slices"
-
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -34,22 +32,10 @@ func (r *run) lora(o *ir.Op, y, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return out, nil
 }
 
-// adapterOf returns the adapter of a row of a role, or -1.
+// adapterOf returns the adapter of a row, of a token or of an output, or -1.
 func (s *Step) adapterOf(role string, row int) int {
-	switch role {
-	case "out_rows":
-		return s.Adapter[s.OutRows[row]]
-	case "sequences":
-		var seen []int
-		for t, q := range s.Seq {
-			if !slices.Contains(seen, q) {
-				if len(seen) == row {
-					return s.Adapter[t]
-				}
-				seen = append(seen, q)
-			}
-		}
-		return -1
+	if role == "out_rows" {
+		row = s.OutRows[row]
 	}
 	return s.Adapter[row]
 }

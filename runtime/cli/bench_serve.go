@@ -23,7 +23,7 @@ type benchCmds struct {
 type benchServeCmd struct {
 	URL         string        `name:"url" default:"http://127.0.0.1:8080" placeholder:"http://127.0.0.1:8080" help:"Server with an OpenAI-compatible API."`
 	Key         string        `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"API key."`
-	Name        string        `placeholder:"NAME" help:"Model name in requests."`
+	Names       []string      `name:"name" placeholder:"NAME" help:"Model name in requests; several take turns, such as LoRA adapters."`
 	Requests    int           `default:"64" placeholder:"64" help:"Number of requests."`
 	Concurrency int           `default:"8" placeholder:"8" help:"Maximum concurrent requests; 0 is no limit."`
 	Rate        float64       `placeholder:"R" help:"Requests per second, with random arrivals (default: closed loop)."`
@@ -46,7 +46,7 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	cfg := loadgen.Config{
-		URL: strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1"), Key: c.Key, Model: c.Name, Requests: c.Requests, Concurrency: c.Concurrency,
+		URL: strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1"), Key: c.Key, Models: c.Names, Requests: c.Requests, Concurrency: c.Concurrency,
 		Rate: c.Rate, Prompt: c.Prompt, Output: c.Gen, Seed: c.Seed, MaxTTFT: c.TTFT, MaxITL: c.ITL,
 	}
 	if c.Trace != "" {

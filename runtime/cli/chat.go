@@ -39,6 +39,7 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	defer s.drafts.close()
+	m.several = true
 	m.prefetch(&c.engineFlags)
 	// Prefix keeps the KV cache of the conversation so far, so that only new
 	// tokens are computed.

@@ -59,6 +59,7 @@ func message(scan *bufio.Scanner) string {
 const chatHelp = `/help           this text
 /reset          forget the conversation
 /system TEXT    set the system message; without TEXT, remove it
+/lora NAME      answer with another adapter of --lora; with none: /lora none
 /save FILE      write the conversation to a JSON file
 /load FILE      continue a saved conversation
 /quit           leave
@@ -77,6 +78,10 @@ func (s *chatSession) command(line string) (leave, known bool) {
 		s.reset()
 	case "/system":
 		s.system(argument)
+	case "/lora":
+		if err := s.m.useAdapter(argument); err != nil {
+			s.notice("%v", err)
+		}
 	case "/save":
 		s.file(argument, s.save)
 	case "/load":

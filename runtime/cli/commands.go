@@ -49,6 +49,7 @@ type engineFlags struct {
 	Device   string        `placeholder:"NAME" help:"Device: cpu, cuda or cuda:N (default: a GPU if the binary has code for it)."`
 	Pin      bool          `help:"Pin threads to cores; faster only on an otherwise idle machine."`
 	Patience time.Duration `name:"rank-timeout" placeholder:"6s" help:"How long a rank may be silent in a step before the others give up."`
+	LoRA     []string      `name:"lora" placeholder:"[NAME=]PATH" help:"LoRA adapter, a PEFT folder or a GGUF file; several for serve and chat."`
 	ISA      string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best of this CPU)."`
 }
 

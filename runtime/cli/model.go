@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -25,8 +26,12 @@ type model struct {
 	loading chan loaded          // receives the weights after prefetch
 	packed  *binary.Weights
 	eng     *engine.Engine
-	trace   *tracer     // nil: no --trace
-	leave   func(error) // leaves the job of ranks
+	trace   *tracer // nil: no --trace
+
+	adapters []*loraFile // of --lora
+	several  bool        // the subcommand accepts several of them
+
+	leave func(error) // leaves the job of ranks
 }
 
 // openModel reads the manifest; everything else is opened on demand.
@@ -45,6 +50,11 @@ func (m *model) close() error {
 	}
 	if m.eng != nil {
 		m.eng.Close()
+	}
+	for _, a := range m.adapters {
+		if a.file != nil {
+			a.file.Close()
+		}
 	}
 	if m.packed != nil {
 		m.packed.Close()
@@ -91,6 +101,13 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	if len(f.LoRA) > 1 && !m.several {
+		return nil, wrong(errors.New("--lora: expected one adapter; serve and chat accept several"))
+	}
+	if err := m.openAdapters(f, nil); err != nil {
+		return nil, err
+	}
+	opt.AdapterBytes = max(opt.AdapterBytes, m.adapterBytes())
 	if m.loading == nil {
 		m.prefetch(f)
 	}
@@ -120,6 +137,9 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	}
 	m.eng = eng
 	m.Startup.Release()
+	if err := m.loadAdapters(eng); err != nil {
+		return nil, err
+	}
 	if f.Trace != "" {
 		err = m.startTrace(f.Trace, eng)
 	}

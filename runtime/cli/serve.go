@@ -34,6 +34,8 @@ type serveCmd struct {
 
 	accessFlags `embed:""`
 
+	loraFlags `embed:""`
+
 	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
 	Port    *int          `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
 	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the first --alias, else the model's)."`
@@ -75,6 +77,9 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	defer drafts.close()
+	if err := c.adapters(m); err != nil {
+		return err
+	}
 	m.prefetch(&c.engineFlags)
 	eng, plan, err := c.open(ctx, m, drafts)
 	if err != nil {
@@ -85,6 +90,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	}
 	opt := eng.Options()
 	m.measureRanks(registry)
+	eng.UseAdapter(nil) // requests name theirs
 	queue := scheduler.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: scheduler.NewMetrics(registry), Log: log}
 	if m.trace != nil {
 		queue.Decided = m.trace.Decision
@@ -93,7 +99,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Responses: c.Store, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
+		Adapters: c.loaded(m, s), Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Responses: c.Store, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
@@ -208,7 +214,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 		opt.Draft = drafts.tokens
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
-	opt.Threads = c.Threads
+	opt.Threads, opt.AdapterBytes = c.Threads, *c.AdapterMemory
 	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Device: dev}, opt)
 	if err != nil {
 		return nil, plan, wrong(err)
@@ -229,6 +235,9 @@ const ownHeap = 384 << 20
 // number of logits that sequences keep while their masks are computed.
 func (c *serveCmd) limitHeap(logits int) int64 {
 	most := c.Memory + c.Store + ownHeap + 4*int64(logits)
+	if c.AdapterDir != "" {
+		most += *c.AdapterMemory // one adapter is packed before it is copied to the device
+	}
 	debug.SetMemoryLimit(most)
 	return most
 }
@@ -241,12 +250,15 @@ func describeMost(p engine.Memory, heap, requests int64) string {
 // describePlan returns the engine's memory and limits as text.
 func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
-	states := ""
+	more := ""
 	if p.States > 0 {
-		states = fmt.Sprintf("fixed-size states %.1f MB (%d cells of %.1f MB, at least one per sequence), ", mb(p.States), opt.Cells, mb(p.CellBytes))
+		more = fmt.Sprintf("fixed-size states %.1f MB (%d cells of %.1f MB, at least one per sequence), ", mb(p.States), opt.Cells, mb(p.CellBytes))
+	}
+	if p.Adapters > 0 {
+		more += fmt.Sprintf("adapters %.1f MB, ", mb(p.Adapters))
 	}
 	return fmt.Sprintf("model memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), %sactivations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
-		mb(p.Weights), mb(p.KVCache), opt.Pages, states, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
+		mb(p.Weights), mb(p.KVCache), opt.Pages, more, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
 // logger returns the logger for the flags.

@@ -37,16 +37,42 @@ type adapters struct {
 	bytes int64
 }
 
+// PackAdapter packs an adapter with matrices of the given size, so that LoadAdapter takes
+// less time. It may run beside all other calls. The ranks of a partitioned model pack the
+// adapter themselves.
+func (e *Engine) PackAdapter(a lora.Packer, bytes int64) (lora.Packer, error) {
+	if err := e.fitsAdapter(bytes, e.opt.AdapterBytes); err != nil {
+		return nil, err
+	}
+	m := e.manifest
+	if m.Partition != nil || len(m.Sites) == 0 {
+		return a, nil
+	}
+	p, err := a.PackRank(m.Sites, m.RowOrders, m.Sites)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// fitsAdapter returns an error if an adapter needs more than the memory that is left.
+func (e *Engine) fitsAdapter(bytes, left int64) error {
+	if bytes <= left {
+		return nil
+	}
+	return fmt.Errorf("%w: the adapter needs %.1f MB, and %.1f of %.1f MB are free", ErrAdapterMemory, float64(bytes)/1e6, float64(left)/1e6, float64(e.opt.AdapterBytes)/1e6)
+}
+
 // LoadAdapter loads an adapter with matrices of the given size. It returns
 // ErrAdapterMemory if Options.AdapterBytes does not suffice, and ErrAdapters if no number
 // is free.
-func (e *Engine) LoadAdapter(a *lora.Adapter, bytes int64) (*Adapter, error) {
+func (e *Engine) LoadAdapter(a lora.Packer, bytes int64) (*Adapter, error) {
 	l := &e.adapters
 	if l.n == len(l.list) {
 		return nil, ErrAdapters
 	}
-	if left := e.opt.AdapterBytes - l.bytes; bytes > left {
-		return nil, fmt.Errorf("%w: the adapter needs %d MB, and %d of %d MB are free", ErrAdapterMemory, mega(bytes), max(0, left)/1_000_000, mega(e.opt.AdapterBytes))
+	if err := e.fitsAdapter(bytes, e.opt.AdapterBytes-l.bytes); err != nil {
+		return nil, err
 	}
 	number := int32(0)
 	for l.list[number] != nil {

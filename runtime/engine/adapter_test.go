@@ -25,7 +25,7 @@ func withAdapters(m engine.Model) (engine.Model, *devicetest.Adapters) {
 // load loads an adapter of 1,000 bytes.
 func load(t testing.TB, e *engine.Engine) *engine.Adapter {
 	t.Helper()
-	x, err := e.LoadAdapter(&lora.Adapter{}, 1000)
+	x, err := e.LoadAdapter(&lora.Packed{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestUnload(t *testing.T) {
 		t.Errorf("freed while a suspended sequence uses it: %+v", s)
 	}
 	load(t, e)
-	if _, err := e.LoadAdapter(&lora.Adapter{}, 1); !errors.Is(err, engine.ErrAdapterMemory) {
+	if _, err := e.LoadAdapter(&lora.Packed{}, 1); !errors.Is(err, engine.ErrAdapterMemory) {
 		t.Errorf("more than the memory: %v", err)
 	}
 	e.Remove(fork)
@@ -182,14 +182,14 @@ func TestMostAdapters(t *testing.T) {
 	e := open(t, m, engine.Options{AdapterBytes: 1 << 20})
 	refused := errors.New("refused")
 	dev.Refused = refused
-	if _, err := e.LoadAdapter(&lora.Adapter{}, 1000); !errors.Is(err, refused) {
+	if _, err := e.LoadAdapter(&lora.Packed{}, 1000); !errors.Is(err, refused) {
 		t.Errorf("the device's error: %v", err)
 	}
 	list := make([]*engine.Adapter, device.MaxAdapters)
 	for i := range list {
 		list[i] = load(t, e)
 	}
-	if _, err := e.LoadAdapter(&lora.Adapter{}, 1); !errors.Is(err, engine.ErrAdapters) {
+	if _, err := e.LoadAdapter(&lora.Packed{}, 1); !errors.Is(err, engine.ErrAdapters) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := e.UnloadAdapter(list[100]); err != nil {

@@ -93,6 +93,7 @@ type Engine struct {
 	suspended []*sequence // live, but in no step; in order of suspension
 
 	adapters adapters
+	manifest *manifest.Manifest
 
 	nextID ID
 	gain   draftSteps
@@ -146,7 +147,7 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], dev: m.Device, vocab: m.Manifest.Vocab}
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], dev: m.Device, manifest: m.Manifest, vocab: m.Manifest.Vocab}
 	e.whole = e.graph.Name == encodeGraph
 	graphs := []manifest.Graph{e.graph}
 	if m.Manifest.Network == "encoder_decoder" && !e.whole {

@@ -11,15 +11,24 @@ typedef struct {
   int site, first, step, panels;
 } ifl_lora_part;
 
-/* The sequence of row t, whose rows are tokens, output rows or sequences. */
+/* The sequence of row t: of a token, or of an output row. */
 static inline int ifl_token_seq(const ifl_step *s, int t) { return s->seq[t]; }
 static inline int ifl_out_row_seq(const ifl_step *s, int t) { return s->seq[s->out_row[t]]; }
-static inline int ifl_seq_seq(const ifl_step *s, int t) { return (void)s, t; }
 typedef int (*ifl_seq_of)(const ifl_step *s, int t);
 
 /* The matrices of a sequence's adapter, by site; NULL: it has none. */
 static inline const ifl_lora *ifl_lora_sites(const ifl_ctx *c, const ifl_step *s, int seq) {
   return s->adapter[seq] < 0 ? NULL : c->adapter[s->adapter[seq]];
+}
+
+/* Whether the adapter of some sequence changes one of these parts. */
+static __attribute__((noinline, unused)) int ifl_lora_any(const ifl_ctx *c, const ifl_step *s, const ifl_lora_part *parts, int count) {
+  for (int q = 0; q < s->seqs; q++) {
+    const ifl_lora *sites = ifl_lora_sites(c, s, q);
+    for (int i = 0; sites && i < count; i++)
+      if (sites[parts[i].site].rank > 0) return 1;
+  }
+  return 0;
 }
 
 /* Where A·x of row t for a part is kept. */

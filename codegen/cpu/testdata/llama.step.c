@@ -6,6 +6,7 @@
 #define IFL_PRODUCT_K 128
 #define IFL_GROUP 32
 #define IFL_PACKED 1
+#define IFL_LORA_PARTS 3
 #define IFL_CALIB_SUMS INT64_C(1225)
 #define IFL_CALIB_HESSIANS INT64_C(53248)
 #define IFL_CALIB_ROW 128
@@ -66,11 +67,13 @@ static void r0_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   }
 }
 
-/* rmsnorm → quantize_act → matmul @wqkv q4_b64[128, 64] → split → rope → rope → kv_append. */
+/* rmsnorm → quantize_act → matmul @wqkv q4_b64[128, 64] → lora → split → rope → rope → kv_append. */
 static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 64, PANELS = 8, GROUP = 16, GROUPS = 8 };
   const int rows = s->tokens;
+  const ifl_lora_part adapters[] = {{l, 0, 1, 4}, {l + 2, 4, 1, 2}, {l + 4, 6, 1, 2}};
+  const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 3);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 0, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
     uint8_t *tile = p.act + i * ifl_tile_bytes(IFL_A8_B64, K, p.tile);
@@ -80,15 +83,18 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       ifl_row_rmsnorm(own->row, ROW_X(t), W_ATTN_NORM(l), K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, l * INT64_C(65), i * p.tile + m, own->row, K, 64);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_token_seq(s, t), t, own->row, K, adapters, 3);
     }
   }
   ifl_packed(c, &p);
+  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, l * INT64_C(65), K, l * INT64_C(4096), 64, 64);
   const uint8_t *w = W_WQKV(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
     const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     p.run(w + n0 / 16 * INT64_C(576), K, cols / 16, p.act, rows, own->y, cols, own->mm);
+    if (adapted) ifl_lora_add(c, s, ifl_token_seq, rows, own->y, cols, n0, cols, adapters, 3);
     for (int n = n0; n < n1; n += GROUP) {
       if (n < 64) {
         for (int t = 0; t < rows; t++) {
@@ -211,11 +217,13 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   own->claimed = ifl_claimed_by(&part, c->threads);
 }
 
-/* quantize_act → matmul @w_down q4_b64[64, 128] → add. */
+/* quantize_act → matmul @w_down q4_b64[64, 128] → lora → add. */
 static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 128, PANELS = 4, GROUP = 16, GROUPS = 4 };
   const int rows = s->tokens;
+  const ifl_lora_part adapters[] = {{l + 6, 0, 1, 4}};
+  const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 3, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
     uint8_t *tile = p.act + i * ifl_tile_bytes(IFL_A8_B64, K, p.tile);
@@ -224,15 +232,18 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       const int t = i * p.tile + m;
       ifl_calib_row(c, &p, tid, 902 + l * INT64_C(129), i * p.tile + m, ROW_M(t), K, 128);
       ifl_pack_a8_b64(tile, ROW_M(t), K, mt, m);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_token_seq(s, t), t, ROW_M(t), K, adapters, 1);
     }
   }
   ifl_packed(c, &p);
+  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, 902 + l * INT64_C(129), K, 24576 + l * INT64_C(12288), 128, 128);
   const uint8_t *w = W_W_DOWN(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
     const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     p.run(w + n0 / 16 * INT64_C(1152), K, cols / 16, p.act, rows, own->y, cols, own->mm);
+    if (adapted) ifl_lora_add(c, s, ifl_token_seq, rows, own->y, cols, n0, cols, adapters, 1);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
       for (int j = 0; j < cols; j += 16) {
@@ -254,11 +265,13 @@ static void r6_rows(ifl_ctx *c, const ifl_step *s, int tid) {
   }
 }
 
-/* rmsnorm → matmul @embed f16[96, 64]. */
+/* rmsnorm → matmul @embed f16[96, 64] → lora. */
 static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 64, PANELS = 6, GROUP = 16, GROUPS = 6 };
   const int rows = s->out_rows;
+  const ifl_lora_part adapters[] = {{8, 0, 1, 6}};
+  const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_f16_f32, 4, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
     uint8_t *tile = p.act + i * ifl_tile_bytes(IFL_F32, K, p.tile);
@@ -268,15 +281,18 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
       ifl_row_rmsnorm(own->row, ROW_LAST(t), W_OUT_NORM, K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, 1160, i * p.tile + m, own->row, K, 64);
       ifl_pack_f32(tile, own->row, K, mt, m);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_out_row_seq(s, t), t, own->row, K, adapters, 1);
     }
   }
   ifl_packed(c, &p);
+  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, 1160, K, 49152, 64, 64);
   const uint8_t *w = W_EMBED;
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
     const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     p.run(w + n0 / 16 * INT64_C(2048), K, cols / 16, p.act, rows, OUT_LOGITS(0) + n0, 96, own->mm);
+    if (adapted) ifl_lora_add(c, s, ifl_out_row_seq, rows, OUT_LOGITS(0) + n0, 96, n0, cols, adapters, 1);
     if (s->best) ifl_find_best(s->best + (int64_t)tid * rows, rows, OUT_LOGITS(0) + n0, 96, n0, cols);
   }
   own->claimed = ifl_claimed_by(&part, c->threads);

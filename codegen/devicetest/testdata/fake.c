@@ -8,7 +8,7 @@
 
 enum { VOCAB = 61, COLS = 64, HIDDEN = 16, CONTEXT = 512, EOS = 2, NAN_ID = 60, STOP_ID = 7 };
 
-struct ifl_ctx { ifl_config c; };
+struct ifl_ctx { ifl_config c; const ifl_lora *adapters[IFL_ADAPTERS]; };
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -27,11 +27,12 @@ EXPORT ifl_ctx *ifl_open(const ifl_config *c) {
   if (c->abi != IFL_ABI || c->weights_bytes < 1 || ((uintptr_t)c->weights | (uintptr_t)c->state | (uintptr_t)c->arena) % 64) return 0;
   for (int64_t i = 0; i < ifl_state_bytes(c->pages, 0); i += 64)
     if (c->state[i]) return 0;
-  ifl_ctx *x = malloc(sizeof *x);
+  ifl_ctx *x = calloc(1, sizeof *x);
   x->c = *c;
   return x;
 }
 EXPORT void ifl_close(ifl_ctx *x) { free(x); }
+EXPORT void ifl_set_adapter(ifl_ctx *x, int32_t number, const ifl_lora *sites) { x->adapters[number] = sites; }
 EXPORT void ifl_move(ifl_ctx *x, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
   ((uint64_t *)x->c.state)[(int64_t)to_page * 64 + to] = ((uint64_t *)x->c.state)[(int64_t)from_page * 64 + from];
 }
@@ -51,8 +52,9 @@ static int ancestors(const ifl_step *s, int t) {
 static int check(const ifl_ctx *x, const ifl_step *s) {
   if (s->abi != IFL_ABI) return -1;
   if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->out_rows > x->c.max_out_rows || s->seqs > x->c.max_seqs) return -2;
-  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2 || s->adapter) return -3;
+  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2) return -3;
   for (int q = 0; q < s->seqs; q++) {
+    if (s->adapter && (s->adapter[q] < -1 || s->adapter[q] >= IFL_ADAPTERS || (s->adapter[q] >= 0 && !x->adapters[s->adapter[q]]))) return -3;
     int n = s->first[q + 1] - s->first[q], rows = s->past[q] + n, pages = s->page_at[q + 1] - s->page_at[q];
     if (n < 1 || rows > CONTEXT || pages * 64 < rows) return -3;
     for (int p = s->page_at[q]; p < s->page_at[q + 1]; p++)
@@ -89,6 +91,14 @@ static uint64_t seen(const ifl_ctx *x, const ifl_step *s, int t) {
   return sum;
 }
 
+/* The id that token t computes: its own, shifted by the product of the first numbers of its adapter's matrices. */
+static uint64_t input(const ifl_ctx *x, const ifl_step *s, int t) {
+  const int n = s->adapter ? s->adapter[s->seq[t]] : -1, first = STOP_ID + 1, count = NAN_ID - first;
+  if (n < 0 || s->id[t] < first || s->id[t] >= first + count) return (uint64_t)s->id[t];
+  const ifl_lora *w = x->adapters[n];
+  return (uint64_t)(first + (s->id[t] - first + (w->rank ? (int)(w->a[0] * w->b[0]) : 0)) % count);
+}
+
 static float unit(uint64_t v) { return (float)(mix(v) >> 40) / 16777216.0f; }
 
 /* Graph 1: outputs hidden [T][HIDDEN], logits [R][COLS], classes [R][HIDDEN]. Sequences come whole. */
@@ -98,7 +108,7 @@ static int encode(ifl_ctx *x, const ifl_step *s) {
     if (s->past[q]) return -3;
   for (int t = 0; t < s->tokens; t++)
     *row_in(x, s->page_at, s->page, s->seq[t], s->slot[t]) =
-        mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)s->types[t] << 20) + ((uint64_t)x->c.weights[0] << 40));
+        mix(input(x, s, t) * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)s->types[t] << 20) + ((uint64_t)x->c.weights[0] << 40));
   for (int t = 0; t < s->tokens; t++) {
     const int q = s->seq[t];
     float *h = s->out[0] + (int64_t)t * HIDDEN;
@@ -123,7 +133,7 @@ EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
     for (int q = 0; q < s->seqs; q++)
       if (s->xrows[q] < 1 || (s->xpage_at[q + 1] - s->xpage_at[q]) * 64 < s->xrows[q]) return -3;
   for (int t = 0; t < s->tokens; t++) {
-    *row_in(x, s->page_at, s->page, s->seq[t], s->slot[t]) = mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)x->c.weights[0] << 40));
+    *row_in(x, s->page_at, s->page, s->seq[t], s->slot[t]) = mix(input(x, s, t) * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)x->c.weights[0] << 40));
     if (s->entry == 2) continue;
     float *h = s->out[1] + (int64_t)t * HIDDEN;
     for (int i = 0; i < HIDDEN; i++) h[i] = -1;

@@ -97,7 +97,12 @@ func (a *Adapter) PackRank(sites []manifest.Site, orders [][]manifest.RowRun, al
 
 // Size returns the bytes of the data that Pack returns, without reading the matrices.
 func (a *Adapter) Size(sites []manifest.Site, orders [][]manifest.RowRun) (int64, error) {
-	pl, err := a.plan(sites, orders, sites)
+	return a.SizeRank(sites, orders, sites)
+}
+
+// SizeRank is Size for one rank of a model whose ranks have all of the sites together.
+func (a *Adapter) SizeRank(sites []manifest.Site, orders [][]manifest.RowRun, all []manifest.Site) (int64, error) {
+	pl, err := a.plan(sites, orders, all)
 	if err != nil {
 		return 0, a.errorf("%w", err)
 	}

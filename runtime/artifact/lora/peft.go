@@ -17,6 +17,7 @@ import (
 const (
 	peftConfigFile = "adapter_config.json"
 	peftWeights    = "adapter_model.safetensors"
+	peftPrefix     = "base_model.model." // of every tensor
 
 	// maxConfig is the most bytes of adapter_config.json. Patterns of 10,000 layers need 1 MB.
 	maxConfig = 4 << 20
@@ -144,13 +145,26 @@ func isSet(v any) bool {
 // take takes the pairs X.lora_A.weight and X.lora_B.weight of a PEFT folder.
 func (c *peftConfig) take(a *Adapter, f *tensorfile.File) error {
 	index := map[string]int{}
+	copies := map[string]string{} // of the model's matrix, which PEFT saves beside the adapter of an output head
 	for _, t := range f.Tensors {
+		if strings.HasSuffix(t.Name, ".base_layer.weight") {
+			continue // the model's own head: PEFT saves it beside an adapter of the head
+		}
 		name, isB, ok := peftName(t.Name)
+		if base, isBase := strings.CutSuffix(t.Name, ".base_layer.weight"); isBase {
+			copies[strings.TrimPrefix(base, peftPrefix)] = t.Name
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("tensor %q: %s", t.Name, whyNotPEFT(t.Name))
 		}
 		if err := a.add(index, name, isB, t); err != nil {
 			return err
+		}
+	}
+	for name, copied := range copies {
+		if _, ok := index[name]; !ok {
+			return fmt.Errorf("tensor %q: %s", copied, whyNotPEFT(copied))
 		}
 	}
 	for key, l := range map[string]patternList{"rank_pattern": c.Ranks, "alpha_pattern": c.Alphas} {
@@ -177,7 +191,7 @@ func (c *peftConfig) take(a *Adapter, f *tensorfile.File) error {
 // writes base_model.model.NAME.lora_A.weight, with the adapter's name behind lora_A in
 // files that other programs wrote.
 func peftName(tensor string) (name string, isB, ok bool) {
-	parts := strings.Split(strings.TrimPrefix(tensor, "base_model.model."), ".")
+	parts := strings.Split(strings.TrimPrefix(tensor, peftPrefix), ".")
 	last := len(parts) - 1
 	if parts[last] != "weight" {
 		return "", false, false

@@ -43,6 +43,16 @@ func TestPEFT(t *testing.T) {
 	}
 }
 
+// TestCopyOfBase ignores the copy of a model's matrix beside its adapter only.
+func TestCopyOfBase(t *testing.T) {
+	t.Parallel()
+	pair, base := peft("lm_head", 2, 8, 8), matrix("base_model.model.lm_head.base_layer.weight", tensor.F32, 8, 8)
+	if a := open(t, folder(t, plainConfig, append(pair, base)...)); len(a.Matrices()) != 1 {
+		t.Errorf("%+v", a.Matrices())
+	}
+	wantErrors(t, map[string]string{`lm_head.base_layer.weight": not a LoRA matrix`: folder(t, plainConfig, append(peft("x.0.q", 2, 8, 8), base)...)})
+}
+
 // TestPEFTNames reads names as other versions and programs write them.
 func TestPEFTNames(t *testing.T) {
 	t.Parallel()

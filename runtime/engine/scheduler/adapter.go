@@ -17,10 +17,20 @@ type Adapter struct {
 	holds  atomic.Int64 // one until Unload, and one of each user
 }
 
-// LoadAdapter loads an adapter between two steps; see engine.LoadAdapter.
-func (s *Scheduler) LoadAdapter(ctx context.Context, a *lora.Adapter, bytes int64) (*Adapter, error) {
-	x := &Adapter{s: s}
+// Adapter returns an adapter that the engine had loaded before the scheduler was made.
+func (s *Scheduler) Adapter(loaded *engine.Adapter) *Adapter {
+	x := &Adapter{s: s, loaded: loaded}
 	x.holds.Store(1)
+	return x
+}
+
+// LoadAdapter packs an adapter and loads it between two steps; see engine.LoadAdapter.
+func (s *Scheduler) LoadAdapter(ctx context.Context, a lora.Packer, bytes int64) (*Adapter, error) {
+	a, err := s.eng.PackAdapter(a, bytes)
+	if err != nil {
+		return nil, err
+	}
+	x := s.Adapter(nil)
 	failed := make(chan error, 1)
 	s.between(func() (err error) {
 		if err = ctx.Err(); err == nil {

@@ -50,7 +50,7 @@ func (l *loading) hold() (*scheduler.Adapter, int) {
 
 // next loads an adapter in place of the last one.
 func (l *loading) next(ctx context.Context, s *scheduler.Scheduler) error {
-	x, err := s.LoadAdapter(ctx, &lora.Adapter{}, 1000)
+	x, err := s.LoadAdapter(ctx, &lora.Packed{}, 1000)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func TestLoadsUnderLoad(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	l.adapter.Unload()
-	if _, err := s.LoadAdapter(t.Context(), &lora.Adapter{}, 100_000); err != nil { // after the last was freed
+	if _, err := s.LoadAdapter(t.Context(), &lora.Packed{}, 100_000); err != nil { // after the last was freed
 		t.Error(err)
 	}
 	s.Close()
@@ -154,7 +154,7 @@ func TestUnloadWaits(t *testing.T) {
 	s, eng, dev := startAdapters(t, engine.Options{MaxSeqs: 1, AdapterBytes: 1000}, scheduler.Options{Queue: 1})
 	defer eng.Close()
 	defer s.Close()
-	x, err := s.LoadAdapter(t.Context(), &lora.Adapter{}, 1000)
+	x, err := s.LoadAdapter(t.Context(), &lora.Packed{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,21 +182,21 @@ func TestUnloadWaits(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	again, err := s.LoadAdapter(t.Context(), &lora.Adapter{}, 1000) // needs the memory of the first
+	again, err := s.LoadAdapter(t.Context(), &lora.Packed{}, 1000) // needs the memory of the first
 	if err != nil || dev.Loaded() != 1 {
 		t.Fatal(err, dev.Loaded())
 	}
-	if _, err := s.LoadAdapter(t.Context(), &lora.Adapter{}, 1); !errors.Is(err, engine.ErrAdapterMemory) {
+	if _, err := s.LoadAdapter(t.Context(), &lora.Packed{}, 1); !errors.Is(err, engine.ErrAdapterMemory) {
 		t.Errorf("beyond the memory: %v", err)
 	}
 	again.Unload()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.LoadAdapter(ctx, &lora.Adapter{}, 1000); !errors.Is(err, context.Canceled) || dev.Loaded() != 0 {
+	if _, err := s.LoadAdapter(ctx, &lora.Packed{}, 1000); !errors.Is(err, context.Canceled) || dev.Loaded() != 0 {
 		t.Errorf("canceled: %v, %d loaded", err, dev.Loaded())
 	}
 	s.Close()
-	if _, err := s.LoadAdapter(t.Context(), &lora.Adapter{}, 1000); !errors.Is(err, scheduler.ErrClosed) {
+	if _, err := s.LoadAdapter(t.Context(), &lora.Packed{}, 1000); !errors.Is(err, scheduler.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }

@@ -38,8 +38,12 @@ func (c *Config) body(a Arrival, seed uint64) []byte {
 	if prompt == "" {
 		prompt = text(max(1, a.Words), c.Seed<<32+seed)
 	}
+	model := ""
+	if n := uint64(len(c.Models)); n > 0 {
+		model = c.Models[seed%n]
+	}
 	m := map[string]any{
-		"model": c.Model, "max_tokens": a.MaxTokens, "temperature": 0, "stream": true, "ignore_eos": true, "cache_prompt": false,
+		"model": model, "max_tokens": a.MaxTokens, "temperature": 0, "stream": true, "ignore_eos": true, "cache_prompt": false,
 		"stream_options": map[string]any{"include_usage": true},
 	}
 	if a.Chat {

@@ -17,12 +17,12 @@ import (
 type Config struct {
 	URL         string // of the server, without /v1
 	Key         string
-	Model       string
-	Requests    int     // number of requests; ignored with a trace
-	Concurrency int     // maximum concurrent requests; 0: unlimited
-	Rate        float64 // requests per second with Poisson arrivals; 0: each client sends its next request at once
-	Prompt      int     // words per prompt
-	Output      int     // tokens per answer
+	Models      []string // names that requests take in turn; none: no name
+	Requests    int      // number of requests; ignored with a trace
+	Concurrency int      // maximum concurrent requests; 0: unlimited
+	Rate        float64  // requests per second with Poisson arrivals; 0: each client sends its next request at once
+	Prompt      int      // words per prompt
+	Output      int      // tokens per answer
 	Seed        uint64
 	Trace       []Arrival // requests to send in place of random ones
 

@@ -21,8 +21,9 @@ func service(t *testing.T, pause time.Duration, busy *atomic.Int64) *httptest.Se
 		var req struct {
 			Prompt    string
 			MaxTokens int `json:"max_tokens"`
+			Model     string
 		}
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Prompt == "refuse" {
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Prompt == "refuse" || req.Model == "unknown" {
 			http.Error(w, "no", http.StatusTooManyRequests)
 			return
 		}
@@ -49,6 +50,9 @@ func TestRun(t *testing.T) {
 	}
 	if r.Answered != 6 || r.Tokens != 60 || r.TTFT.P50 < 2 || r.Latency.P50 < 20 || r.ITL.P99 < r.ITL.P50 || r.Goodput != r.RequestsS {
 		t.Errorf("%+v", r)
+	}
+	if r, err = loadgen.Run(t.Context(), loadgen.Config{URL: s.URL, Models: []string{"a", "unknown", "b"}, Requests: 6, Concurrency: 1, Prompt: 5, Output: 1}); err != nil || r.Answered != 4 {
+		t.Errorf("names in turn: %+v, %v", r, err)
 	}
 	r, err = loadgen.Run(t.Context(), loadgen.Config{URL: s.URL, Trace: []loadgen.Arrival{
 		{Text: "x", MaxTokens: 3, Class: "a"}, {At: 0.05, Text: "refuse", Class: "b"}, {Text: "y", MaxTokens: 1000, Stop: 0.05},

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 )
 
 // Limits of adapters that operators load.
@@ -80,15 +81,18 @@ func (s *Server) load(r *http.Request, name, path string) error {
 	if err != nil {
 		return invalid("lora_path", "lora_path: %v", err)
 	}
+	defer file.Close()
 	a := &Adapter{Name: name, Path: path, Bytes: bytes}
 	a.Adapter, err = s.cfg.Scheduler.LoadAdapter(r.Context(), file, bytes)
 	switch {
 	case errors.Is(err, engine.ErrAdapterMemory), errors.Is(err, engine.ErrAdapters):
-		e := invalid("lora_path", "lora_path: %v; unload another adapter, or let the operator raise --lora-memory", err).withCode("adapter_memory_full")
+		e := invalid("lora_path", "lora_path: %v; unload another adapter, or start the service with more --lora-memory", err).withCode("adapter_memory_full")
 		e.status, e.Type = http.StatusInsufficientStorage, serverError
 		return e
-	case err != nil:
+	case errors.Is(err, scheduler.ErrClosed), r.Context().Err() != nil:
 		return err
+	case err != nil:
+		return invalid("lora_path", "lora_path: %v", err)
 	}
 	s.adapters.put(a)
 	s.cfg.Log.Info("adapter loaded", "request", id(r), "adapter", name, "path", path, "bytes", bytes, "caller", callerOf(r).Name)

@@ -35,23 +35,22 @@ type adapted struct {
 	dir string
 }
 
-// startAdapted starts a service with the keys O and U. Files with the text "bad" are no
-// adapters.
+// startAdapted starts a service with the keys O and U. Its folder has the adapters sql, law
+// and med, and a file bad.
 func startAdapted(t *testing.T) *adapted {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"sql", "law", "med", "bad"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"sql", "law", "med"} {
+		devicetest.WriteAdapter(t, filepath.Join(dir, name), 1)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	s := start(t, func(c *server.Config, _ *scheduler.Options, eo *engine.Options) {
 		c.Access, c.Model, c.Aliases = controlled(t, operatorKeys), "Base", []string{"org/tiny"}
 		c.Adapters = server.AdapterOptions{Dir: dir, Open: func(path string) (*lora.Adapter, int64, error) {
-			if text, err := os.ReadFile(path); err != nil || string(text) == "bad" {
-				return nil, 0, fmt.Errorf("%s is no adapter: %v", path, err)
-			}
-			return &lora.Adapter{}, 1000, nil
+			a, err := lora.Open(path)
+			return a, 1000, err
 		}}
 		eo.AdapterBytes = 3000
 	})
@@ -194,7 +193,7 @@ func TestAdapterRefusals(t *testing.T) {
 		{"O", load, `{"lora_name":"a","lora_path":"../sql"}`, 400, "expected a path in the folder"}, {"O", load, `{"lora_name":"a","lora_path":"x/../../sql"}`, 400, "expected a path in the folder"},
 		{"O", load, `{"lora_name":"a","lora_path":"/etc/passwd"}`, 400, "expected a path in the folder"}, {"O", load, `{"lora_name":"a","lora_path":"etc"}`, 400, "is not in the folder"}, {"O", load, `{"lora_name":"a","lora_path":"out"}`, 400, "is not in the folder"},
 		{"O", load, `{"lora_name":"a","lora_path":"folder"}`, 400, "is a link out of the folder"}, {"O", load, `{"lora_name":"a","lora_path":"sql\u0000"}`, 400, "control characters"},
-		{"O", load, `{"lora_name":"a","lora_path":"none"}`, 404, "there is no adapter"}, {"O", load, `{"lora_name":"a","lora_path":"bad"}`, 400, "is no adapter"},
+		{"O", load, `{"lora_name":"a","lora_path":"none"}`, 404, "there is no adapter"}, {"O", load, `{"lora_name":"a","lora_path":"bad"}`, 400, "lora_path: "},
 		{"O", load, `{"lora_name":"IN","lora_path":"sql"}`, 400, "set load_inplace to true"}, {"O", unload, `{}`, 400, "lora_name: expected"}, {"O", unload, `{"lora_name":"sql"}`, 404, "is not loaded"}, {"O", unload, `{"lora_name":"base"}`, 404, "is not loaded"},
 	} {
 		if status, body := s.send(t, c.key, "POST", c.path, c.body); status != c.status || !strings.Contains(body, c.want) {

@@ -1,0 +1,101 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/artifact/lora"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/http/server"
+)
+
+// A loraFile is an adapter of --lora.
+type loraFile struct {
+	name, path string
+	file       *lora.Adapter // open until it is loaded
+	bytes      int64         // memory of its matrices
+	loaded     *engine.Adapter
+}
+
+// openAdapter opens an adapter's files. The error says why they do not fit the model.
+func (m *model) openAdapter(path string) (*lora.Adapter, int64, error) {
+	a, err := lora.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	bytes, err := m.bin.AdapterBytes(a)
+	if err != nil {
+		a.Close()
+		return nil, 0, err
+	}
+	return a, bytes, nil
+}
+
+// openAdapters opens the adapters of --lora; taken are names that they cannot have.
+func (m *model) openAdapters(f *engineFlags, taken []string) error {
+	if m.adapters != nil {
+		return nil
+	}
+	for _, text := range f.LoRA {
+		a := &loraFile{path: text}
+		if name, path, ok := strings.Cut(text, "="); ok && !strings.ContainsAny(name, `/\`) {
+			a.name, a.path = name, path
+		} else {
+			a.name = strings.TrimSuffix(filepath.Base(text), ".gguf")
+		}
+		if err := server.CheckAdapterName(a.name, taken); err != nil {
+			return wrong(fmt.Errorf("--lora %s: %w; write NAME=PATH", text, err))
+		}
+		taken = append(taken, a.name)
+		var err error
+		if a.file, a.bytes, err = m.openAdapter(a.path); err != nil {
+			return wrong(fmt.Errorf("--lora %s: %w", text, err))
+		}
+		m.adapters = append(m.adapters, a)
+	}
+	return nil
+}
+
+// adapterBytes returns the memory of the adapters of --lora.
+func (m *model) adapterBytes() (n int64) {
+	for _, a := range m.adapters {
+		n += a.bytes
+	}
+	return n
+}
+
+// loadAdapters loads the adapters of --lora and lets queries use the first one.
+func (m *model) loadAdapters(eng *engine.Engine) (err error) {
+	for _, a := range m.adapters {
+		if a.loaded, err = eng.LoadAdapter(a.file, a.bytes); err != nil {
+			return wrong(fmt.Errorf("--lora %s: %w", a.path, err))
+		}
+		a.file.Close()
+		a.file = nil
+	}
+	if len(m.adapters) > 0 {
+		eng.UseAdapter(m.adapters[0].loaded)
+	}
+	return nil
+}
+
+// useAdapter lets queries use the adapter with a name; "none": none. It returns an error
+// that lists the names.
+func (m *model) useAdapter(name string) error {
+	names := []string{"none"}
+	for _, a := range m.adapters {
+		if a.name == name {
+			m.eng.UseAdapter(a.loaded)
+			return nil
+		}
+		names = append(names, a.name)
+	}
+	if name == "none" {
+		m.eng.UseAdapter(nil)
+		return nil
+	}
+	return fmt.Errorf("expected one of the adapters %s", strings.Join(names, ", "))
+}
