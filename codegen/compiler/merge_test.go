@@ -61,7 +61,7 @@ func mergedLikeTransformers(t *testing.T, name, model string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareAdapted(t, e, want, adapter)
+			compareAdapted(t, e, want, adapter, nil)
 			e.Close()
 			p.Close()
 		}
