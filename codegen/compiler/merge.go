@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (m *Model) mergeAdapter() error {
 			return err
 		}
 	}
-	m.merged, err = digests(a.Files())
+	m.merged, err = digests(filepath.Dir(m.opt.MergeLoRA), a.Files())
 	return err
 }
 
@@ -133,20 +134,30 @@ func (m *Model) mergeMatrix(a *lora.Adapter, i int, x *lora.Matrix, to mergeTarg
 	return m.set.AddTo(to.file, term, a.Files()...)
 }
 
-// digests returns the SHA-256 of files by their paths.
-func digests(paths []string) (map[string]string, error) {
+// digests returns the SHA-256 of files by their paths below a folder.
+func digests(dir string, paths []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, path := range paths {
-		f, err := os.Open(path)
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
+		if out[filepath.ToSlash(name)], err = digest(path); err != nil {
 			return nil, err
 		}
-		out[path] = hex.EncodeToString(h.Sum(nil))
 	}
 	return out, nil
+}
+
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

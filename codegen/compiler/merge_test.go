@@ -95,7 +95,7 @@ func TestMergedTypes(t *testing.T) {
 		}
 		before, _ := checkpoint.Fingerprint(plain.set.Files())
 		after, err := checkpoint.Fingerprint(merged.set.Files())
-		if err != nil || before == after || len(merged.merged) != 2 {
+		if err != nil || before == after || merged.merged["all/adapter_config.json"] == "" || len(merged.merged["all/adapter_model.safetensors"]) != 64 {
 			t.Errorf("fingerprints %s, %s, inputs %v: %v", before, after, merged.merged, err)
 		}
 		plain.Close()
