@@ -16,8 +16,9 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// mergeAdapter adds the adapter of an option to the stored matrices. The types of the
-// weights are those without it.
+// mergeAdapter adds the adapter of an option to the stored matrices, whose rows are
+// computed when they are packed. Until the model is closed, the adapter's matrices are in
+// memory as f32. The types of the weights are those without it.
 func (m *Model) mergeAdapter() error {
 	if m.opt.MergeLoRA == "" {
 		return nil
@@ -76,13 +77,19 @@ type mergeTarget struct {
 	transposed bool       // stored as inputs by outputs
 }
 
-// mergeTargets returns the stored matrices of layers by their names.
+// mergeTargets returns the stored matrices that are no embeddings, by their names.
 func (m *Model) mergeTargets() map[string]mergeTarget {
+	embeddings := map[string]bool{} // some are output heads too
+	for _, std := range m.Model.Tensors() {
+		if t, _ := m.Tensor(std); strings.HasSuffix(std, "embeddings.weight") {
+			embeddings[t.File] = true
+		}
+	}
 	out := map[string]mergeTarget{}
 	aliases := m.AdapterNames()
 	for _, std := range m.Model.Tensors() {
 		t, _ := m.Tensor(std)
-		if len(t.Shape) != 2 || strings.HasSuffix(std, "embeddings.weight") {
+		if len(t.Shape) != 2 || embeddings[t.File] {
 			continue
 		}
 		to := mergeTarget{file: t.File, transposed: m.StoresTransposed(std)}

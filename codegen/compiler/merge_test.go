@@ -181,6 +181,28 @@ func TestMergedMatrices(t *testing.T) {
 	}
 }
 
+// TestMergeKeepsEmbeddings: no name of an adapter is that of an embedding, even if it is
+// the output head too.
+func TestMergeKeepsEmbeddings(t *testing.T) {
+	t.Parallel()
+	for _, family := range []string{"gemma2", "gpt2", "bert", "t5"} {
+		m, err := open(loraModels+family, Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		targets := m.mergeTargets()
+		for name, to := range targets {
+			if name == "output" || name == "lm_head" || strings.Contains(to.file, "embed") || strings.Contains(to.file, "shared") || strings.Contains(to.file, "wte") {
+				t.Errorf("%s: %q is %s", family, name, to.file)
+			}
+		}
+		if len(targets) < 10 {
+			t.Errorf("%s: %d names", family, len(targets))
+		}
+	}
+}
+
 // TestMergeRefinesTypes: a quantized model gets a type that keeps what the adapter adds,
 // unless a type is given.
 func TestMergeRefinesTypes(t *testing.T) {
