@@ -60,14 +60,15 @@ func (m *Model) mergeAdapter() error {
 // unless the spec or an option has one. Rounded to the type that they had, numbers to
 // which little is added are again what they were: an adapter for SmolLM2 in Q4_1 had no
 // effect in the same type, and its effect with q4, whose numbers are others, to q8.
-func (m *Model) refineMerged(s *spec.Spec) {
+func (m *Model) refineMerged(s *spec.Spec) (refined bool) {
 	if m.opt.MergeLoRA == "" || s.Quant != tensor.Invalid || !s.Budget.IsZero() {
-		return
+		return false
 	}
-	if slices.ContainsFunc(m.set.Tensors(), func(t checkpoint.Info) bool { return t.DType.IsBlock() }) {
+	refined = slices.ContainsFunc(m.set.Tensors(), func(t checkpoint.Info) bool { return t.DType.IsBlock() })
+	if refined {
 		s.Quant = tensor.Q8B32T2
-		m.opt.notice("with an adapter, the model's quantized weights become q8, because rounding to their types again would lose it; --quant chooses another type")
 	}
+	return refined
 }
 
 // A mergeTarget is a stored matrix under one of its names.

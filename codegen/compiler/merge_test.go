@@ -220,11 +220,10 @@ func TestMergeRefinesTypes(t *testing.T) {
 		{quantized, "", tensor.Invalid, tensor.Invalid},
 		{loraModels + "llama/model.safetensors", "a", tensor.Invalid, tensor.Invalid},
 	} {
-		said := ""
-		m := &Model{opt: Options{MergeLoRA: c.adapter, Notice: func(line string) { said = line }}, set: openSet(t, c.file)}
+		m := &Model{opt: Options{MergeLoRA: c.adapter}, set: openSet(t, c.file)}
 		s := &spec.Spec{Quant: c.have}
-		if m.refineMerged(s); s.Quant != c.want || (said != "") != (c.have != c.want) {
-			t.Errorf("%s with adapter %q and %s: %s, notice %q", c.file, c.adapter, c.have, s.Quant, said)
+		if refined := m.refineMerged(s); s.Quant != c.want || refined != (c.have != c.want) {
+			t.Errorf("%s with adapter %q and %s: %s, refined: %v", c.file, c.adapter, c.have, s.Quant, refined)
 		}
 	}
 }
