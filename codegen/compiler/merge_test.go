@@ -95,7 +95,7 @@ func TestMergedTypes(t *testing.T) {
 		}
 		before, _ := checkpoint.Fingerprint(plain.set.Files())
 		after, err := checkpoint.Fingerprint(merged.set.Files())
-		if err != nil || before == after || len(merged.merged) != 2 {
+		if err != nil || before == after || merged.merged["all/adapter_config.json"] == "" || len(merged.merged["all/adapter_model.safetensors"]) != 64 {
 			t.Errorf("fingerprints %s, %s, inputs %v: %v", before, after, merged.merged, err)
 		}
 		plain.Close()
@@ -181,6 +181,28 @@ func TestMergedMatrices(t *testing.T) {
 	}
 }
 
+// TestMergeKeepsEmbeddings: no name of an adapter is that of an embedding, even if it is
+// the output head too.
+func TestMergeKeepsEmbeddings(t *testing.T) {
+	t.Parallel()
+	for _, family := range []string{"gemma2", "gpt2", "bert", "t5"} {
+		m, err := open(loraModels+family, Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		targets := m.mergeTargets()
+		for name, to := range targets {
+			if name == "output" || name == "lm_head" || strings.Contains(to.file, "embed") || strings.Contains(to.file, "shared") || strings.Contains(to.file, "wte") {
+				t.Errorf("%s: %q is %s", family, name, to.file)
+			}
+		}
+		if len(targets) < 10 {
+			t.Errorf("%s: %d names", family, len(targets))
+		}
+	}
+}
+
 // TestMergeRefinesTypes: a quantized model gets a type that keeps what the adapter adds,
 // unless a type is given.
 func TestMergeRefinesTypes(t *testing.T) {
@@ -198,11 +220,10 @@ func TestMergeRefinesTypes(t *testing.T) {
 		{quantized, "", tensor.Invalid, tensor.Invalid},
 		{loraModels + "llama/model.safetensors", "a", tensor.Invalid, tensor.Invalid},
 	} {
-		said := ""
-		m := &Model{opt: Options{MergeLoRA: c.adapter, Notice: func(line string) { said = line }}, set: openSet(t, c.file)}
+		m := &Model{opt: Options{MergeLoRA: c.adapter}, set: openSet(t, c.file)}
 		s := &spec.Spec{Quant: c.have}
-		if m.refineMerged(s); s.Quant != c.want || (said != "") != (c.have != c.want) {
-			t.Errorf("%s with adapter %q and %s: %s, notice %q", c.file, c.adapter, c.have, s.Quant, said)
+		if refined := m.refineMerged(s); s.Quant != c.want || refined != (c.have != c.want) {
+			t.Errorf("%s with adapter %q and %s: %s, refined: %v", c.file, c.adapter, c.have, s.Quant, refined)
 		}
 	}
 }

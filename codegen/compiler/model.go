@@ -72,10 +72,13 @@ func open(path string, opt Options, c *Choice) (*Model, error) {
 		return nil, InputError{err}
 	}
 	m := &Model{opt: opt, set: set, Choice: c}
-	m.refineMerged(s)
+	refined := m.refineMerged(s)
 	if err := m.resolve(s); err != nil {
 		m.Close()
 		return nil, err
+	}
+	if refined {
+		opt.notice("with an adapter, the model's quantized weights become q8, because rounding to their types again would lose it; --quant chooses another type")
 	}
 	return m, nil
 }
