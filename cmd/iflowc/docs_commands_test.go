@@ -31,6 +31,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc check --lora", "cmd/iflowc TestCheckAdapter"},
 	{"BIN generate --lora", "runtime/cli TestGenerateAdapter"},
 	{"BIN chat --lora", "runtime/cli TestChatAdapter"},
+	{"BIN bench --lora", "runtime/cli TestBenchAdapters"},
 	{"BIN serve --lora", "runtime/cli TestServeAdapters"},
 	{"BIN serve --lora-dir", "runtime/cli TestServeAdapters"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},

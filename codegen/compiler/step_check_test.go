@@ -36,6 +36,9 @@ var badSteps = []struct {
 	{"a page that is not there", func(s *device.Step) { s.Page[2] = stepPages }},
 	{"an output row below 0", func(s *device.Step) { s.OutRow[0] = -1 }},
 	{"an output row that is no token", func(s *device.Step) { s.OutRow[0] = 3 }},
+	{"an adapter that is not loaded", func(s *device.Step) { s.Adapted = true; s.Adapter[1] = 1 }},
+	{"an adapter below -1", func(s *device.Step) { s.Adapted = true; s.Adapter[1] = -2 }},
+	{"an adapter behind the last", func(s *device.Step) { s.Adapted = true; s.Adapter[0] = device.MaxAdapters }},
 	{"a position in a tree behind the pages", func(s *device.Step) { s.Masked = true; s.Pos[2] = 2 * device.PageRows }},
 }
 
@@ -54,7 +57,8 @@ func goodStep(s *device.Step) {
 	for i := range s.Mask {
 		s.Mask[i] = 0
 	}
-	s.Masked = false
+	s.Masked, s.Adapted = false, false
+	copy(s.Adapter, []int32{0, -1})
 }
 
 // TestBadSteps: the check of a step in C and its twin in Go, for GPUs, refuse

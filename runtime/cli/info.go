@@ -33,6 +33,8 @@ type information struct {
 	Random   *uint64  `json:"random_weights,omitempty"` // seed of random weights
 
 	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
+
+	Adapters []adapterInfo `json:"adapters,omitempty"` // of --lora
 }
 
 // A choice is one matmul's dispatch, in the syntax of the IR.
@@ -96,6 +98,9 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	if err := info.ranks(m); err != nil {
 		return nil, err
 	}
+	if info.Adapters, err = m.describeAdapters(&c.engineFlags); err != nil {
+		return nil, err
+	}
 	for i, s := range m.manifest.Matmuls {
 		info.Dispatch = append(info.Dispatch, choice{s.Name, s.N, s.K, s.DType, activations(&s), dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])})
 	}
@@ -133,6 +138,9 @@ func (i *information) print(m *model) error {
 	}
 	if i.Medusa != nil {
 		line("medusa", "%s", i.Medusa)
+	}
+	for _, a := range i.Adapters {
+		line("adapter", "%s: rank %d, %d matrices, %.1f MB", a.Name, a.Rank, a.Matrices, float64(a.Bytes)/1e6)
 	}
 	for _, s := range i.States {
 		line("state", "%s", describeState(&s))

@@ -170,9 +170,9 @@ API Result cuMemAlloc_v2(uint64_t *p, size_t n) {
   std::lock_guard lock(mutex);
   if (!n)
     return INVALID;
-  if (used + n > capacity())
-    return OOM;
   const size_t page = 4096, body = (n + page - 1) / page * page;
+  if (used + body + page > capacity())
+    return OOM;
   const char *guard = getenv("EMU_GUARD");
   char *base = (char *)mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
@@ -182,7 +182,7 @@ API Result cuMemAlloc_v2(uint64_t *p, size_t n) {
   *p = (uint64_t)(base + body - (n + align - 1) / align * align);
   memset((void *)*p, 0xFF, n);
   blocks[*p] = {base, body + page, true};
-  used += n;
+  used += body + page;
   return OK;
 }
 API Result cuMemFree_v2(uint64_t p) {
@@ -191,7 +191,7 @@ API Result cuMemFree_v2(uint64_t p) {
   if (b == blocks.end())
     return INVALID;
   munmap(b->second.base, b->second.bytes);
-  used -= std::min(used, b->second.bytes);
+  used -= b->second.bytes;
   blocks.erase(b);
   return OK;
 }

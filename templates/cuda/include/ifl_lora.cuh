@@ -14,18 +14,29 @@ template <int ROLE> IFL_DEVICE const ifl_lora *ifl_lora_sites(const ifl_ctx *c, 
   return s->adapter[seq] < 0 ? NULL : c->adapter[s->adapter[seq]];
 }
 
-/* Columns i … i+3 of a row of k; zeros beyond it. */
-IFL_DEVICE float4 ifl_lora_four(const float *x, int i, int k) {
-  if (i + 4 <= k && (reinterpret_cast<uintptr_t>(x) & 15) == 0)
-    return *reinterpret_cast<const float4 *>(x + i);
-  return make_float4(i < k ? x[i] : 0.0f, i + 1 < k ? x[i + 1] : 0.0f, i + 2 < k ? x[i + 2] : 0.0f, i + 3 < k ? x[i + 3] : 0.0f);
+/* Adds a·x to the sums of rows from … to−1. load(m, i) gives columns i … i+3 of row m. AHEAD
+ * loads of A are in flight. */
+template <int AHEAD, int NT, class L> IFL_DEVICE void ifl_lora_dot(float (&sum)[NT], const float *a, int k, int from, int to, L load) {
+#pragma unroll AHEAD
+  for (int i = 4 * (threadIdx.x & 31); i < k; i += 128) {
+    const float4 f = __ldg(reinterpret_cast<const float4 *>(a + i));
+#pragma unroll
+    for (int m = 0; m < NT; m++)
+      if (NT == 1 || (m >= from && m < to)) {
+        const float4 v = load(m, i);
+        sum[m] = fmaf(f.x, v.x, fmaf(f.y, v.y, fmaf(f.z, v.z, fmaf(f.w, v.w, sum[m]))));
+      }
+  }
 }
 
-/* Computes A·x for rows t0 … t0+nt−1, which are at x, k columns each. out is where that of row t0 goes; rows are `pitch`
+/* Computes A·x for rows t0 … t0+nt−1, which are at x, K columns each. out is where that of row t0 goes; rows are `pitch`
  * floats apart. A warp reads a row of A once for consecutive rows with the same adapter. The blocks along y share the ranks. */
-template <int ROLE, int NT>
-IFL_DEVICE void ifl_lora_down(const ifl_ctx *c, const ifl_step *s, int site, const float *const (&x)[NT], int t0, int nt, int k, float *out, int pitch) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5, wide = ifl_round16(k);
+template <int ROLE, int K, int NT>
+IFL_DEVICE void ifl_lora_down(const ifl_ctx *c, const ifl_step *s, int site, const float *const (&x)[NT], int t0, int nt, float *out, int pitch) {
+  const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+  bool vectors = K % 4 == 0;
+  for (int m = 0; m < NT; m++)
+    vectors = vectors && (reinterpret_cast<uintptr_t>(x[m]) & 15) == 0;
   for (int from = 0, to; from < nt; from = to) {
     const ifl_lora *sites = ifl_lora_sites<ROLE>(c, s, t0 + from);
     for (to = from + 1; to < nt && ifl_lora_sites<ROLE>(c, s, t0 + to) == sites; to++) {
@@ -33,19 +44,17 @@ IFL_DEVICE void ifl_lora_down(const ifl_ctx *c, const ifl_step *s, int site, con
     if (!sites)
       continue;
     const ifl_lora w = sites[site];
-    for (int r = blockIdx.y * warps + warp; r < w.rank; r += gridDim.y * warps) {
-      const float *a = w.a + (int64_t)r * wide;
+    for (int r = blockIdx.y * warps + (threadIdx.x >> 5); r < w.rank; r += gridDim.y * warps) {
+      const float *a = w.a + (int64_t)r * ifl_round16(K);
       float sum[NT] = {};
-#pragma unroll 4
-      for (int i = 4 * lane; i < wide; i += 128) {
-        const float4 f = __ldg(reinterpret_cast<const float4 *>(a + i));
-#pragma unroll
-        for (int m = 0; m < NT; m++)
-          if (m >= from && m < to) {
-            const float4 v = ifl_lora_four(x[m], i, k);
-            sum[m] = fmaf(f.x, v.x, fmaf(f.y, v.y, fmaf(f.z, v.z, fmaf(f.w, v.w, sum[m]))));
-          }
-      }
+      if (vectors)
+        ifl_lora_dot<(NT == 1 ? 8 : 2)>(sum, a, K, from, to, [&](int m, int i) { return *reinterpret_cast<const float4 *>(x[m] + i); });
+      else
+        ifl_lora_dot<1>(sum, a, K, from, to, [&](int m, int i) {
+          const float *v = x[m] + i;
+          const int n = K % 4 == 0 ? 4 : K - i;
+          return make_float4(v[0], n > 1 ? v[1] : 0.0f, n > 2 ? v[2] : 0.0f, n > 3 ? v[3] : 0.0f);
+        });
 #pragma unroll
       for (int m = 0; m < NT; m++)
         if (m >= from && m < to) {
@@ -90,7 +99,7 @@ static __device__ __noinline__ void ifl_lora_add(const ifl_ctx *c, const ifl_ste
     const float4 *b = reinterpret_cast<const float4 *>(sites[part.site].b) + (int64_t)p * rank * 4 + lane;
     const float *v = a + m * pitch;
     float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll 4
+#pragma unroll 2
     for (int r = lane >> 2; r < rank; r += 8, b += 32) {
       const float4 f = __ldg(b);
       sum.x = fmaf(f.x, v[r], sum.x), sum.y = fmaf(f.y, v[r], sum.y), sum.z = fmaf(f.z, v[r], sum.z), sum.w = fmaf(f.w, v[r], sum.w);
