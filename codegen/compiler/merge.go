@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,8 +16,9 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// mergeAdapter adds the adapter of an option to the stored matrices. The types of the
-// weights are those without it.
+// mergeAdapter adds the adapter of an option to the stored matrices, whose rows are
+// computed when they are packed. Until the model is closed, the adapter's matrices are in
+// memory as f32. The types of the weights are those without it.
 func (m *Model) mergeAdapter() error {
 	if m.opt.MergeLoRA == "" {
 		return nil
@@ -50,7 +52,7 @@ func (m *Model) mergeAdapter() error {
 			return err
 		}
 	}
-	m.merged, err = digests(a.Files())
+	m.merged, err = digests(filepath.Dir(m.opt.MergeLoRA), a.Files())
 	return err
 }
 
@@ -75,13 +77,19 @@ type mergeTarget struct {
 	transposed bool       // stored as inputs by outputs
 }
 
-// mergeTargets returns the stored matrices of layers by their names.
+// mergeTargets returns the stored matrices that are no embeddings, by their names.
 func (m *Model) mergeTargets() map[string]mergeTarget {
+	embeddings := map[string]bool{} // some are output heads too
+	for _, std := range m.Model.Tensors() {
+		if t, _ := m.Tensor(std); strings.HasSuffix(std, "embeddings.weight") {
+			embeddings[t.File] = true
+		}
+	}
 	out := map[string]mergeTarget{}
 	aliases := m.AdapterNames()
 	for _, std := range m.Model.Tensors() {
 		t, _ := m.Tensor(std)
-		if len(t.Shape) != 2 || strings.HasSuffix(std, "embeddings.weight") {
+		if len(t.Shape) != 2 || embeddings[t.File] {
 			continue
 		}
 		to := mergeTarget{file: t.File, transposed: m.StoresTransposed(std)}
@@ -133,20 +141,30 @@ func (m *Model) mergeMatrix(a *lora.Adapter, i int, x *lora.Matrix, to mergeTarg
 	return m.set.AddTo(to.file, term, a.Files()...)
 }
 
-// digests returns the SHA-256 of files by their paths.
-func digests(paths []string) (map[string]string, error) {
+// digests returns the SHA-256 of files by their paths below a folder.
+func digests(dir string, paths []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, path := range paths {
-		f, err := os.Open(path)
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
+		if out[filepath.ToSlash(name)], err = digest(path); err != nil {
 			return nil, err
 		}
-		out[path] = hex.EncodeToString(h.Sum(nil))
 	}
 	return out, nil
+}
+
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -61,7 +61,7 @@ func mergedLikeTransformers(t *testing.T, name, model string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareAdapted(t, e, want, adapter)
+			compareAdapted(t, e, want, adapter, nil)
 			e.Close()
 			p.Close()
 		}
@@ -95,7 +95,7 @@ func TestMergedTypes(t *testing.T) {
 		}
 		before, _ := checkpoint.Fingerprint(plain.set.Files())
 		after, err := checkpoint.Fingerprint(merged.set.Files())
-		if err != nil || before == after || len(merged.merged) != 2 {
+		if err != nil || before == after || merged.merged["all/adapter_config.json"] == "" || len(merged.merged["all/adapter_model.safetensors"]) != 64 {
 			t.Errorf("fingerprints %s, %s, inputs %v: %v", before, after, merged.merged, err)
 		}
 		plain.Close()
@@ -177,6 +177,28 @@ func TestMergedMatrices(t *testing.T) {
 		}
 		if changed != len(sites) {
 			t.Errorf("%s: %d of %d matrices changed", family, changed, len(sites))
+		}
+	}
+}
+
+// TestMergeKeepsEmbeddings: no name of an adapter is that of an embedding, even if it is
+// the output head too.
+func TestMergeKeepsEmbeddings(t *testing.T) {
+	t.Parallel()
+	for _, family := range []string{"gemma2", "gpt2", "bert", "t5"} {
+		m, err := open(loraModels+family, Options{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		targets := m.mergeTargets()
+		for name, to := range targets {
+			if name == "output" || name == "lm_head" || strings.Contains(to.file, "embed") || strings.Contains(to.file, "shared") || strings.Contains(to.file, "wte") {
+				t.Errorf("%s: %q is %s", family, name, to.file)
+			}
+		}
+		if len(targets) < 10 {
+			t.Errorf("%s: %d names", family, len(targets))
 		}
 	}
 }
