@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
@@ -16,6 +17,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -30,6 +33,34 @@ func TestEmulatedAdapters(t *testing.T) {
 			likeTransformers(t, name, loraModels+name, Options{Quant: "f32", Target: "cuda-emu"}, emulatedModel)
 		})
 	}
+}
+
+// TestEmulatedAdapterRanks: the same for ranks on several GPUs, and on a GPU and the CPU.
+func TestEmulatedAdapterRanks(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	for _, devices := range irtest.Sample(t, 2, []string{"0&1", "0;1", "cpu;0", "0;cpu"}) {
+		t.Run(devices, func(t *testing.T) {
+			t.Parallel()
+			likeTransformers(t, "llama", loraModels+"llama", Options{Quant: "f32", Target: "cuda-emu", Devices: devices}, emulatedRanks)
+		})
+	}
+}
+
+// emulatedRanks compiles every rank of a program for its device, GPUs under emulation.
+func emulatedRanks(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Model.identify(&p.whole.CPU.Manifest, nil)
+	return engine.Model{Manifest: &p.whole.CPU.Manifest, Device: ranksOn(t, p, func(r *Rank, lib *cpu.Library) device.Device {
+		if r.CUDA == nil {
+			return lib
+		}
+		return emulatedDevice(t, cache, &r.CPU.Manifest, r.CUDA, func(*cuda.Device) {})
+	})}
 }
 
 // deltas are what an adapter adds to weights, by name.
