@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
@@ -16,6 +17,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -30,6 +33,34 @@ func TestEmulatedAdapters(t *testing.T) {
 			likeTransformers(t, name, loraModels+name, Options{Quant: "f32", Target: "cuda-emu"}, emulatedModel)
 		})
 	}
+}
+
+// TestEmulatedAdapterRanks: the same for ranks on several GPUs, and on a GPU and the CPU.
+func TestEmulatedAdapterRanks(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	for _, devices := range irtest.Sample(t, 2, []string{"0&1", "0;1", "cpu;0", "0;cpu"}) {
+		t.Run(devices, func(t *testing.T) {
+			t.Parallel()
+			likeTransformers(t, "llama", loraModels+"llama", Options{Quant: "f32", Target: "cuda-emu", Devices: devices}, emulatedRanks)
+		})
+	}
+}
+
+// emulatedRanks compiles every rank of a program for its device, GPUs under emulation.
+func emulatedRanks(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Model.identify(&p.whole.CPU.Manifest, nil)
+	return engine.Model{Manifest: &p.whole.CPU.Manifest, Device: ranksOn(t, p, func(r *Rank, lib *cpu.Library) device.Device {
+		if r.CUDA == nil {
+			return lib
+		}
+		return emulatedDevice(t, cache, &r.CPU.Manifest, r.CUDA, func(*cuda.Device) {})
+	})}
 }
 
 // deltas are what an adapter adds to weights, by name.
@@ -209,20 +240,17 @@ func TestEmulatedAdapterBatches(t *testing.T) {
 			cpu, i := loaded(t, p), 0
 			some := func(string) bool { i++; return i%3 == 0 }
 			paths := []string{randomAdapter(t, cpu.Manifest.Sites, 4, all), randomAdapter(t, cpu.Manifest.Sites, 17, some)}
-			with := func(m engine.Model) engine.Model {
-				m.Device = &adaptedDevice{m.Device, m.Manifest, paths, func(first int32) int32 { return first%3 - 1 }}
-				return m
-			}
+			adapter := func(seq int) int { return seq%3 - 1 }
 			batch := [][]int32{prompt(15, 1), prompt(2, 2), prompt(14, 3), prompt(9, 5)}
-			want := logitsOf(t, with(cpu), engine.Options{Threads: 1}, batch)
+			want := adaptedLogits(t, cpu, engine.Options{Threads: 1}, batch, paths, adapter)
 			for _, impl := range irtest.Sample(t, 2, implsOf(&p.whole.CUDA.Plan)) {
 				m := emulatedWith(t, p, using(impl))
 				for _, most := range irtest.Sample(t, 1, []int{4, 64}) {
 					opt := engine.Options{Threads: 1, MaxTokens: most}
 					plain := logitsOf(t, m, opt, batch)
-					for q, got := range logitsOf(t, with(m), opt, batch) {
+					for q, got := range adaptedLogits(t, m, opt, batch, paths, adapter) {
 						what := fmt.Sprintf("%s, %d tokens a step, sequence %d", impl, most, q)
-						if batch[q][0]%3 == 0 {
+						if adapter(q) < 0 {
 							sameBits(t, what, got, plain[q])
 						} else if slices.Equal(got, plain[q]) {
 							t.Errorf("%s: the adapter has no effect", what)

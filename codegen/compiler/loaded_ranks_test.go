@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
@@ -42,12 +43,18 @@ func (p *loadedProgram) Weights(rank int, _ *ranks.Settings) ([]byte, string, er
 // loadedRanks compiles and loads every rank of a program.
 func loadedRanks(t *testing.T, p *Program) device.Device {
 	t.Helper()
+	return ranksOn(t, p, func(_ *Rank, lib *cpu.Library) device.Device { return lib })
+}
+
+// ranksOn is loadedRanks on other devices.
+func ranksOn(t *testing.T, p *Program, deviceOf func(r *Rank, lib *cpu.Library) device.Device) device.Device {
+	t.Helper()
 	out := &loadedProgram{manifest: &p.whole.CPU.Manifest}
 	out.manifest.Partition = &manifest.Partition{Devices: p.Model.Spec.Devices}
 	for _, r := range p.ranks {
 		man := &r.CPU.Manifest
 		lib, mem := loadedCode(t, p, r.CPU)
-		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: lib, Library: lib, Dispatch: tableOf(t, man.Matmuls, nil)}, mem})
+		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: deviceOf(r, lib), Library: lib, Dispatch: tableOf(t, man.Matmuls, nil)}, mem})
 		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
 			Device: r.Device, Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi})
 	}

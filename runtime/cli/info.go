@@ -145,24 +145,7 @@ func (i *information) print(m *model) error {
 	for _, s := range i.States {
 		line("state", "%s", describeState(&s))
 	}
-	for _, l := range i.Libs {
-		mark := ""
-		if l.ISA == i.ISA {
-			mark = "  (used here)"
-		}
-		line("library", "%s, %d bytes%s", l.ISA, len(m.embedded.Libs[l.File]), mark)
-	}
-	if files := i.CUDAFiles(); len(files) > 0 {
-		bytes := 0
-		for _, f := range files {
-			bytes += len(m.embedded.Libs[f])
-		}
-		what := "for GPUs"
-		if i.CUDADriver != "" {
-			what = "emulated, for tests; not for use"
-		}
-		line("cuda", "%s, %d bytes in %d files", what, bytes, len(files))
-	}
+	i.printCode(line, m.embedded.Libs)
 	line("threads", "%d", i.Threads)
 	for _, e := range append(engineLines(&i.Manifest.Engine), templateLines(i.Manifest)...) {
 		line("engine", "%s", e)
@@ -175,6 +158,28 @@ func (i *information) print(m *model) error {
 	}
 	_, err := fmt.Fprint(m.Stdout, b.String())
 	return err
+}
+
+// printCode lists the code for CPUs and for GPUs, which is in files.
+func (i *information) printCode(line func(name, format string, args ...any), files map[string]string) {
+	for _, l := range i.Libs {
+		mark := ""
+		if l.ISA == i.ISA {
+			mark = "  (used here)"
+		}
+		line("library", "%s, %d bytes%s", l.ISA, len(files[l.File]), mark)
+	}
+	if list := i.CUDAFiles(); len(list) > 0 {
+		bytes := 0
+		for _, f := range list {
+			bytes += len(files[f])
+		}
+		what := "for GPUs"
+		if i.CUDADriver != "" {
+			what = "emulated, for tests; not for use"
+		}
+		line("cuda", "%s, %d bytes in %d files", what, bytes, len(list))
+	}
 }
 
 // weightBytes returns the size of the packed weights.

@@ -48,7 +48,7 @@ IFL_DEVICE void ifl_lora_down(const ifl_ctx *c, const ifl_step *s, int site, con
       const float *a = w.a + (int64_t)r * ifl_round16(K);
       float sum[NT] = {};
       if (vectors)
-        ifl_lora_dot<(NT == 1 ? 8 : 2)>(sum, a, K, from, to, [&](int m, int i) { return *reinterpret_cast<const float4 *>(x[m] + i); });
+        ifl_lora_dot<8 / NT>(sum, a, K, from, to, [&](int m, int i) { return *reinterpret_cast<const float4 *>(x[m] + i); });
       else
         ifl_lora_dot<1>(sum, a, K, from, to, [&](int m, int i) {
           const float *v = x[m] + i;
