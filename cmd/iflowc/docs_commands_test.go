@@ -29,7 +29,7 @@ var elsewhere = []struct{ command, by string }{
 	{"BIN classify --pair", "runtime/cli TestClassifyPair"},
 	{"BIN embed --prompt-name", "runtime/cli TestPrompts"},
 	{"iflowc check --lora", "cmd/iflowc TestCheckAdapter"},
-	{"iflowc compile --merge-lora", "cmd/iflowc TestAdapters"},
+	{"iflowc compile --merge-lora", "cmd/iflowc TestMergeAdapter"},
 	{"BIN generate --lora", "runtime/cli TestGenerateAdapter"},
 	{"BIN chat --lora", "runtime/cli TestChatAdapter"},
 	{"BIN bench --lora", "runtime/cli TestBenchAdapters"},

@@ -69,6 +69,7 @@ func TestPTX(t *testing.T) {
 					t.Errorf("%s, %d tokens, %d a step: logits differ by %.2e from the interpreter, want at most %.2e (%v)", run.impl, run.tokens, run.budget, worst, limit, driver.Err)
 				}
 			}
+			adaptersOnPTX(t, p, device, driver, ids)
 			for _, k := range p.whole.CUDA.Plan.Kernels {
 				if driver.Ran[k.Name] == 0 && !moves(&p.whole.CUDA.Plan, k.Name) && !elsewhere.MatchString(k.Name) {
 					t.Errorf("kernel %s did not run", k.Name)
@@ -83,6 +84,25 @@ var ptxRuns = []struct {
 	tokens, budget int
 	impl           string
 }{{1, 1, "gemv"}, {6, 8, "gemv4"}, {6, 8, "flat_gemm"}, {20, 64, "flat_gemm32"}, {34, 64, "flat_gemm64"}, {3, 3, "gemm"}, {6, 8, "wgmma"}, {6, 8, "wgmma256"}}
+
+// adaptersOnPTX compares steps with an adapter, of few and of many rows, with the CPU.
+func adaptersOnPTX(t *testing.T, p *Program, device func(change func(*cuda.Device)) engine.Model, driver *ptx.Driver, ids []int32) {
+	t.Helper()
+	path := randomAdapter(t, p.whole.CPU.Manifest.Sites, 9, all)
+	adapted := func(m engine.Model, tokens int) []float32 {
+		m.Device = &adaptedDevice{m.Device, m.Manifest, []string{path}, func(int32) int32 { return 0 }}
+		return logitsOf(t, m, engine.Options{MaxTokens: 64, Context: 64, Threads: 1}, [][]int32{ids[:tokens]})[0]
+	}
+	many := "flat_gemm64"
+	if !slices.Contains(implsOf(&p.whole.CUDA.Plan), many) {
+		many = "gemv4"
+	}
+	cpu := loaded(t, p)
+	for tokens, impl := range map[int]string{1: "gemv", 34: many} {
+		what := fmt.Sprintf("%s, %d tokens with an adapter (%v)", impl, tokens, driver.Err)
+		sameRow(t, what, adapted(device(using(impl)), tokens), asFloat64(adapted(cpu, tokens)), tolerance(impl))
+	}
+}
 
 // elsewhere are the kernels that this test does not run: that of the bandwidth, and
 // those in front of cuBLASLt, which needs a GPU.

@@ -30,14 +30,29 @@ func (m *matmul) findSites() error {
 	if err != nil {
 		return err
 	}
+	var sites []manifest.CUDASites
 	for _, p := range m.Adapters.Parts {
+		sites = append(sites, manifest.CUDASites{First: p.Site, Count: m.u.e.layers(p.Site)})
 		site := ctext.Plus(layer, strconv.Itoa(p.Site))
 		m.adapters = append(m.adapters, fmt.Sprintf("ifl_lora_part{%s, %d, %d, %d}", site, p.First, p.Step, p.Panels))
 	}
 	m.u.include("ifl_lora.cuh")
 	p := &m.u.e.out.Plan
-	p.AdapterParts = max(p.AdapterParts, len(m.adapters))
+	m.adapted = len(p.Adapted)
+	p.Adapted = append(p.Adapted, sites)
 	return nil
+}
+
+// layers returns the number of layers of the weight whose first layer is a site.
+func (e *emitter) layers(site int) int {
+	n := 1
+	for _, s := range e.layout.Sites[site+1:] {
+		if s.Weight != e.layout.Sites[site].Weight {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // role returns the enumerator of the role of the matmul's rows in ifl_lora.cuh.
@@ -117,6 +132,6 @@ func (m *matmul) loraKernel(nt int, source string, front bool) (int, error) {
 // launchLora launches a kernel that computes A·x for blocks of nt rows.
 func (m *matmul) launchLora(kernel, nt int) *manifest.CUDALaunch {
 	l := m.s.launch(kernel, m.blocks(nt), blocksOf(loraBlocks), blocksOf(len(m.adapters)))
-	l.Rows, l.Adapted = m.region.Role, true
+	l.Rows, l.Adapted = m.region.Role, &m.adapted
 	return l
 }

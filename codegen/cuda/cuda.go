@@ -171,7 +171,7 @@ func (s *schedule) launch(kernel int, grid ...manifest.CUDADim) *manifest.CUDALa
 // forOneRow returns the number of launches of a step with one row.
 func (s *schedule) forOneRow() (n int) {
 	for _, l := range s.launches {
-		if !l.Adapted && l.From <= 1 && (l.Choice == nil || slices.Contains(l.Choice.Impls, 0)) { // implementation 0 is for one row
+		if l.Adapted == nil && l.From <= 1 && (l.Choice == nil || slices.Contains(l.Choice.Impls, 0)) { // implementation 0 is for one row
 			n++
 		}
 	}

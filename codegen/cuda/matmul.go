@@ -33,6 +33,7 @@ type matmul struct {
 	front       scratch
 	tail        scratch
 	adapters    []string // sites of adapters: C expressions of type ifl_lora_part
+	adapted     int      // index in the plan's Adapted
 	impls       []impl
 	at          int // index of its matmul in the plan
 	cols        int // columns per thread block

@@ -27,12 +27,11 @@ type CUDA struct {
 
 	ActBytes  int64 `json:"act_bytes"`            // bytes per packed activation row
 	RowFloats int   `json:"row_floats,omitempty"` // floats per row in device memory: temporaries, or a copy of the row for adapters
-	// AdapterParts is the maximum number of sites of a matmul to which adapters can add; 0:
-	// the model has none.
-	AdapterParts int             `json:"adapter_parts,omitempty"`
-	Attention    []CUDAAttention `json:"attention,omitempty"`
-	Experts      []CUDAExperts   `json:"experts,omitempty"`
-	Cross        int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
+	// Adapted are the matmuls that adapters can change: the sites of each.
+	Adapted   [][]CUDASites   `json:"adapted,omitempty"`
+	Attention []CUDAAttention `json:"attention,omitempty"`
+	Experts   []CUDAExperts   `json:"experts,omitempty"`
+	Cross     int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
 	// TPSize and PartCols belong to a rank of a TP group: the number of ranks, and the
 	// floats of the widest row that they exchange.
 	TPSize   int `json:"tp_size,omitempty"`
@@ -73,7 +72,7 @@ type CUDALaunch struct {
 	From, To int         `json:",omitempty"`
 	Each     bool        `json:"each,omitempty"`    // compare the average rows per sequence, rounded up
 	Times    int         `json:"times,omitempty"`   // compare this multiple of the rows; 0: 1
-	Adapted  bool        `json:"adapted,omitempty"` // skipped in steps without adapters
+	Adapted  *int        `json:"adapted,omitempty"` // index in CUDA.Adapted: skipped unless the step has adapters and a loaded one changes the matmul
 
 	// Comm, if not nil, replaces the kernel: communication between ranks.
 	Comm *CUDAComm `json:"comm,omitempty"`
@@ -82,6 +81,12 @@ type CUDALaunch struct {
 
 	Lo, Hi int          `json:",omitempty"` // layers of Body
 	Body   []CUDALaunch `json:"body,omitempty"`
+}
+
+// A CUDASites is the sites of a weight: those of its layers, in order.
+type CUDASites struct {
+	First int `json:"first"` // index in Manifest.Sites
+	Count int `json:"count"`
 }
 
 // A CUDAChoice selects implementations of a matmul.

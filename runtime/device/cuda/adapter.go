@@ -5,9 +5,11 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
@@ -18,6 +20,49 @@ type siteHeader struct {
 	a, b pointer
 }
 
+// adapters are the matmuls that the loaded adapters change, by index in CUDA.Adapted.
+type adapters struct {
+	of      [device.MaxAdapters][]bool // by number
+	changed []bool                     // by any of them
+}
+
+// set sets what an adapter changes; nil: nothing. It reports whether changed is another.
+func (a *adapters) set(number int32, changes []bool) bool {
+	a.of[number] = changes
+	before := a.changed
+	a.changed = make([]bool, len(before))
+	for _, list := range a.of {
+		for i, c := range list {
+			a.changed[i] = a.changed[i] || c
+		}
+	}
+	return !slices.Equal(a.changed, before)
+}
+
+// sitesOf returns the number of sites of a program.
+func sitesOf(plan *manifest.CUDA) (n int) {
+	for _, parts := range plan.Adapted {
+		for _, s := range parts {
+			n = max(n, s.First+s.Count)
+		}
+	}
+	return n
+}
+
+// changesOf returns the matmuls that an adapter changes; nil for nil.
+func changesOf(plan *manifest.CUDA, p *lora.Packed) []bool {
+	if p == nil {
+		return nil
+	}
+	out := make([]bool, len(plan.Adapted))
+	for i, parts := range plan.Adapted {
+		for _, s := range parts {
+			out[i] = out[i] || slices.ContainsFunc(p.Sites[s.First:s.First+s.Count], func(s lora.PackedSite) bool { return s.Rank > 0 })
+		}
+	}
+	return out
+}
+
 // SetAdapter copies the adapter's matrices to the GPU. It reads the files while steps run,
 // and waits for a step in progress to enter the matrices into the table of adapters, which
 // captured graphs read too.
@@ -25,8 +70,11 @@ func (m *model) SetAdapter(number int32, a lora.Packer) error {
 	if number < 0 || number >= device.MaxAdapters {
 		return fmt.Errorf("bug: adapter number %d", number)
 	}
-	if m.Plan.AdapterParts == 0 || len(m.cfg.Sites) == 0 {
+	switch n := sitesOf(m.Plan); {
+	case n == 0:
 		return errors.New("the model has no matrices that adapters can change")
+	case n > len(m.cfg.Sites):
+		return fmt.Errorf("bug: %d sites of adapters, the program has %d", len(m.cfg.Sites), n)
 	}
 	var packed *lora.Packed
 	if a != nil {
@@ -53,6 +101,9 @@ func (m *model) SetAdapter(number int32, a lora.Packer) error {
 	}
 	old := m.memory.header.adapter[number]
 	m.memory.header.adapter[number] = at
+	if m.adapters.set(number, changesOf(m.Plan, packed)) { // graphs have the launches of the matmuls that were changed before
+		m.dropGraphs(func(s shape) bool { return s.adapted })
+	}
 	return m.GPU.free(old)
 }
 

@@ -112,6 +112,7 @@ func (d *Device) open(cfg *device.Config) (*model, error) {
 	}
 	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]graph{}}
 	m.paged, m.celled = d.Manifest.PageBytes() != nil, d.Manifest.CellBytes() != nil
+	m.adapters.changed = make([]bool, len(d.Plan.Adapted))
 	m.moves.launches, m.cellMoves.launches = d.Plan.Moves, d.Plan.CellMoves
 	if err := m.open(cfg, &s); err != nil {
 		m.Close()

@@ -156,6 +156,22 @@ func (m *model) replay(g *graph, list []placed, s shape) error {
 	return m.GPU.call(fnGraphLaunch, g.exec, uintptr(m.stream))
 }
 
+// dropGraphs destroys the graphs of some shapes.
+func (m *model) dropGraphs(drop func(s shape) bool) {
+	for s, execs := range m.graphs {
+		if !drop(s) {
+			continue
+		}
+		for _, g := range execs {
+			if g.exec != 0 {
+				m.GPU.call(fnGraphExecDestroy, g.exec)
+				m.counts.kept.Add(-1)
+			}
+		}
+		delete(m.graphs, s)
+	}
+}
+
 // bucket rounds a row count up to a power of two.
 func bucket(n int) int {
 	b := 1
@@ -220,7 +236,7 @@ func (m *model) enqueue(l *manifest.CUDALaunch, s shape, layer int) error {
 
 // launch enqueues the kernels of a launch that run for the shape.
 func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
-	if !s.runs(l) {
+	if !s.runs(l) || l.Adapted != nil && !(s.adapted && m.adapters.changed[*l.Adapted]) {
 		return nil
 	}
 	if l.Choice != nil && !slices.Contains(l.Choice.Impls, m.choice.of(l.Choice.Matmul, m.rows(l, s))) {

@@ -28,6 +28,7 @@ type model struct {
 	pieces    [][]piece         // of each list of launches; nil: no graphs
 	graphs    map[shape][]graph // executable graphs of the pieces; nil: the shape ran once
 	counts    graphCounts
+	adapters  adapters
 	results   results
 	moves     moves
 	cellMoves moves
@@ -86,14 +87,7 @@ func (m *model) Close() {
 	if m.stream != 0 {
 		m.GPU.wait(m.stream) // after a failed kernel this fails too; ignore the error
 	}
-	for _, execs := range m.graphs {
-		for _, g := range execs {
-			if g.exec != 0 {
-				m.GPU.call(fnGraphExecDestroy, g.exec)
-			}
-		}
-	}
-	m.graphs = nil
+	m.dropGraphs(func(shape) bool { return true })
 	if m.blas != nil {
 		m.blas.close()
 	}

@@ -36,7 +36,9 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
 	rows, blocks, processors := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks(), d.GPU.Processors
 	s := sizes{act: d.Plan.ActBytes * rows, rows: int64(d.Plan.RowFloats) * rows * 4, zeros: int64(cfg.MaxTokens) * 4}
-	s.lora = rows * int64(d.Plan.AdapterParts) * lora.MaxRank * 4
+	for _, sites := range d.Plan.Adapted {
+		s.lora = max(s.lora, rows*int64(len(sites))*lora.MaxRank*4)
+	}
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
 	}

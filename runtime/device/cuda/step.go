@@ -276,9 +276,6 @@ func (s shape) blocks(d manifest.CUDADim) int { return d.Blocks(s.rowsOf(d.Rows)
 
 // runs reports whether the launch runs for the shape.
 func (s shape) runs(l *manifest.CUDALaunch) bool {
-	if l.Adapted && !s.adapted {
-		return false
-	}
 	if l.Rows == "" {
 		return true
 	}

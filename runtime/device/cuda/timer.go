@@ -99,7 +99,7 @@ func (m *model) find(matmul int) (p matmulLaunches) {
 			if l.Body != nil && walk(l.Body, l.Lo, l.Hi) {
 				return true
 			}
-			if l.Choice != nil && l.Choice.Matmul == matmul && !l.Adapted {
+			if l.Choice != nil && l.Choice.Matmul == matmul && l.Adapted == nil {
 				p.launches, p.lo, p.hi = append(p.launches, l), lo, hi
 			}
 		}

@@ -78,6 +78,13 @@ func (b *body) call(in *instruction, rest string) error {
 		args = operands(strings.Trim(parts[1], "()"))
 	}
 	name := strings.TrimSpace(parts[0])
+	from, to := make([]int, len(args)), make([]int, len(results)) // a later call has other parameters of the same names
+	for i, arg := range args {
+		from[i] = b.params[arg]
+	}
+	for i, result := range results {
+		to[i] = b.params[result]
+	}
 	in.do = func(t *thread) error {
 		f := b.m.functions[name]
 		if f == nil || len(args) != len(f.params) || len(results) != len(f.result) {
@@ -86,11 +93,11 @@ func (b *body) call(in *instruction, rest string) error {
 		caller, callee := t.frame, newFrame(f)
 		callee.caller = caller
 		for i, p := range f.params {
-			copy(callee.param[p.offset:][:p.size], caller.param[b.params[args[i]]:])
+			copy(callee.param[p.offset:][:p.size], caller.param[from[i]:])
 		}
 		callee.back = func() {
 			for i, p := range f.result {
-				copy(caller.param[b.params[results[i]]:], callee.param[p.offset:][:p.size])
+				copy(caller.param[to[i]:], callee.param[p.offset:][:p.size])
 			}
 		}
 		t.frame = callee

@@ -145,3 +145,46 @@ func TestHalf(t *testing.T) {
 		}
 	}
 }
+
+// TestCalls: every call has the arguments of its own, although their names are the same.
+func TestCalls(t *testing.T) {
+	call := func(add string) string {
+		return `{
+	.param .b64 param0;
+	st.param.b64 [param0+0], %rd3;
+	.param .b32 param1;
+	st.param.b32 [param1+0], ` + add + `;
+	call.uni
+	add,
+	(
+	param0,
+	param1
+	);
+	}
+`
+	}
+	text := strings.Replace(kernel(call("100")+call("1000")), ".visible", `.func add(
+	.param .b64 add_param_0,
+	.param .b32 add_param_1
+)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [add_param_0];
+	ld.param.u32 %r1, [add_param_1];
+	ld.u32 %r2, [%rd1];
+	add.s32 %r3, %r2, %r1;
+	st.u32 [%rd1], %r3;
+	ret;
+}
+.visible`, 1)
+	out, err := runWords(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range out {
+		if v != uint32(i)+1100 {
+			t.Errorf("word %d is %d, want %d", i, v, i+1100)
+		}
+	}
+}
