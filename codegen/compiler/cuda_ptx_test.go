@@ -100,7 +100,7 @@ func adaptersOnPTX(t *testing.T, p *Program, device func(change func(*cuda.Devic
 	cpu := loaded(t, p)
 	for tokens, impl := range map[int]string{1: "gemv", 34: many} {
 		what := fmt.Sprintf("%s, %d tokens with an adapter (%v)", impl, tokens, driver.Err)
-		sameRow(t, what, adapted(device(using(impl)), tokens), asFloat64(adapted(cpu, tokens)), tolerance(impl))
+		sameRow(t, what, adapted(device(using(impl)), tokens), asFloat64(adapted(cpu, tokens)), adaptedTolerance(impl))
 	}
 }
 
