@@ -97,8 +97,8 @@ func (l *lowerer) scoreBiasCut() *cut {
 }
 
 // gateTransposed reports whether a weight is the router's matrix with inputs as rows.
-func (l *lowerer) gateTransposed(std string, shape []int) bool {
-	return l.Net.MoEGateLayout == "by_shape" && strings.HasSuffix(std, ".moe.gate.weight") && shape[1] != l.Hyper.Hidden
+func (m *Model) gateTransposed(std string, shape []int) bool {
+	return m.Net.MoEGateLayout == "by_shape" && strings.HasSuffix(std, ".moe.gate.weight") && shape[1] != m.Hyper.Hidden
 }
 
 // expertRows cuts the gate to the experts in use; nil if all are in use.

@@ -39,7 +39,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	}
 	transform := tensor.Source(first.Pattern)
 	shape := append([]int(nil), first.Shape...)
-	if len(shape) == 2 && (l.Net.WeightLayout == "in_out" && transposes(std) || l.gateTransposed(std, shape)) {
+	if l.storesTransposed(std, shape) {
 		if typ.IsBlock() {
 			mixed = true
 		}
@@ -63,6 +63,15 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	}
 	l.declare(d, typ, shape, transform)
 	return "@" + d.name
+}
+
+// StoresTransposed reports whether a stored matrix is inputs by outputs.
+func (m *Model) StoresTransposed(std string) bool {
+	return m.storesTransposed(std, m.tensors[std].Shape)
+}
+
+func (m *Model) storesTransposed(std string, shape []int) bool {
+	return len(shape) == 2 && (m.Net.WeightLayout == "in_out" && transposes(std) || m.gateTransposed(std, shape))
 }
 
 // wide returns a type that holds values of different stored types. It is f32, or

@@ -27,6 +27,7 @@ type modelFlags struct {
 	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`
 	Context     int    `help:"Maximum tokens of a sequence (default: the model's, at most 8192)." placeholder:"N"`
 	DraftHead   string `help:"Draft layer for speculative decoding: mtp, the checkpoint's layer for multi-token prediction, or the folder of an EAGLE-3 head (default: the spec's)." placeholder:"mtp|DIR"`
+	MergeLoRA   string `name:"merge-lora" help:"LoRA adapter to add to the weights before they are quantized: a PEFT folder or a GGUF file." type:"path" placeholder:"PATH"`
 
 	SparseOutliers float64 `help:"Fraction of the weights below 8 bits that are kept as sparse f32 outliers, at most 0.05 (default: 0)." placeholder:"FRACTION"`
 }
@@ -35,7 +36,7 @@ type modelFlags struct {
 func (f *modelFlags) options() compiler.Options {
 	return compiler.Options{
 		ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Activations: f.Activations, Devices: f.Devices, Profile: f.Profile,
-		Importance: f.Importance, Context: f.Context, DraftHead: f.DraftHead, SparseOutliers: f.SparseOutliers, Pulled: pulled,
+		Importance: f.Importance, Context: f.Context, DraftHead: f.DraftHead, MergeLoRA: f.MergeLoRA, SparseOutliers: f.SparseOutliers, Pulled: pulled,
 		Notice: func(line string) { notice("%s", line) },
 	}
 }

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -21,7 +22,7 @@ func Cached(ctx context.Context, spec string, opt Options) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	dir := filepath.Join(cache, "run", toolchain.Key(p.whole.CPU.Step, p.Spec.ModelDir, p.calibration.Digest())[:16])
+	dir := filepath.Join(cache, "run", toolchain.Key(p.whole.CPU.Step, p.Spec.ModelDir, p.calibration.Digest(), fmt.Sprint(p.merged))[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

@@ -240,20 +240,17 @@ func TestEmulatedAdapterBatches(t *testing.T) {
 			cpu, i := loaded(t, p), 0
 			some := func(string) bool { i++; return i%3 == 0 }
 			paths := []string{randomAdapter(t, cpu.Manifest.Sites, 4, all), randomAdapter(t, cpu.Manifest.Sites, 17, some)}
-			with := func(m engine.Model) engine.Model {
-				m.Device = &adaptedDevice{m.Device, m.Manifest, paths, func(first int32) int32 { return first%3 - 1 }}
-				return m
-			}
+			adapter := func(seq int) int { return seq%3 - 1 }
 			batch := [][]int32{prompt(15, 1), prompt(2, 2), prompt(14, 3), prompt(9, 5)}
-			want := logitsOf(t, with(cpu), engine.Options{Threads: 1}, batch)
+			want := adaptedLogits(t, cpu, engine.Options{Threads: 1}, batch, paths, adapter)
 			for _, impl := range irtest.Sample(t, 2, implsOf(&p.whole.CUDA.Plan)) {
 				m := emulatedWith(t, p, using(impl))
 				for _, most := range irtest.Sample(t, 1, []int{4, 64}) {
 					opt := engine.Options{Threads: 1, MaxTokens: most}
 					plain := logitsOf(t, m, opt, batch)
-					for q, got := range logitsOf(t, with(m), opt, batch) {
+					for q, got := range adaptedLogits(t, m, opt, batch, paths, adapter) {
 						what := fmt.Sprintf("%s, %d tokens a step, sequence %d", impl, most, q)
-						if batch[q][0]%3 == 0 {
+						if adapter(q) < 0 {
 							sameBits(t, what, got, plain[q])
 						} else if slices.Equal(got, plain[q]) {
 							t.Errorf("%s: the adapter has no effect", what)

@@ -101,6 +101,7 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Network, _, _ = strings.Cut(m.Net.Topology(), ".") // the runtime does not depend on how experts are routed
 	man.Vocab = m.Hyper.Vocab
 	man.Context = m.Context
+	man.Inputs = m.merged
 	man.BOS, man.Pad = -1, -1
 	man.Generation = m.generation()
 	if man.Network == "encoder_decoder" {

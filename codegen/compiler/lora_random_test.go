@@ -44,6 +44,15 @@ func randomAdapter(t *testing.T, sites []manifest.Site, rank int, want func(name
 
 func all(string) bool { return true }
 
+// isStored reports whether a model has a matrix of a name; a head that is the embedding has
+// none of its own.
+func isStored(p *Program) func(name string) bool {
+	return func(name string) bool {
+		_, ok := p.Model.set.Lookup(name + ".weight")
+		return ok
+	}
+}
+
 // TestAdaptersAlone: whatever else is in a batch, however prompts are cut and however many
 // threads compute, a sequence has the bits that it has alone; one without an adapter has
 // those of an engine that has loaded none.
@@ -56,24 +65,22 @@ func TestAdaptersAlone(t *testing.T) {
 			sites, i := m.Manifest.Sites, 0
 			some := func(string) bool { i++; return i%3 == 0 }
 			paths := []string{randomAdapter(t, sites, 1, all), randomAdapter(t, sites, 8, some), randomAdapter(t, sites, 16, all), randomAdapter(t, sites, 33, some)}
-			adapted := m
-			adapted.Device = &adaptedDevice{m.Device, m.Manifest, paths, func(first int32) int32 { return first%int32(len(paths)+1) - 1 }}
-			var batch, alone [][]int32
+			adapter := func(i int) int { return i%(len(paths)+1) - 1 } // of sequence i
+			var batch [][]int32
 			for i := range 15 {
 				batch = append(batch, prompt(2+3*i, i+1))
 			}
-			var want [][]float32
-			for _, ids := range batch {
-				alone = append(alone[:0], ids)
-				want = append(want, logitsOf(t, adapted, engine.Options{Threads: 1}, alone)[0])
+			want := make([][]float32, len(batch))
+			for i, ids := range batch {
+				want[i] = adaptedLogits(t, m, engine.Options{Threads: 1}, [][]int32{ids}, paths, func(int) int { return adapter(i) })[0]
 			}
 			for _, opt := range []engine.Options{{Threads: 1}, {Threads: 2}, {Threads: 3, MaxTokens: 16}, {Threads: 2, MaxTokens: 15}, {Threads: 2, MaxTokens: 40}} {
-				for i, got := range logitsOf(t, adapted, opt, batch) {
+				for i, got := range adaptedLogits(t, m, opt, batch, paths, adapter) {
 					sameBits(t, fmt.Sprintf("%d threads, %d tokens, sequence %d", opt.Threads, opt.MaxTokens, i), got, want[i])
 				}
 			}
 			for i, plain := range logitsOf(t, m, engine.Options{Threads: 2}, batch) {
-				if batch[i][0]%int32(len(paths)+1) == 0 {
+				if adapter(i) < 0 {
 					sameBits(t, fmt.Sprintf("sequence %d without an adapter", i), want[i], plain)
 				} else if slices.Equal(want[i], plain) {
 					t.Errorf("sequence %d: the adapter has no effect", i)
@@ -106,11 +113,7 @@ func likeMerged(t *testing.T, family string, factor int) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	stored := func(name string) bool { // not so a head that is the embedding
-		_, ok := p.Model.set.Lookup(name + ".weight")
-		return ok
-	}
-	adapter := randomAdapter(t, p.whole.CPU.Manifest.Sites, 5, stored)
+	adapter := randomAdapter(t, p.whole.CPU.Manifest.Sites, 5, isStored(p))
 	merged, err := generate(mergedFolder(t, dir, adapter, strings.HasPrefix(family, "gpt2")), Options{Quant: "f32"})
 	if err != nil {
 		t.Fatal(err)
@@ -121,9 +124,57 @@ func likeMerged(t *testing.T, family string, factor int) {
 	if in.DecoderIDs != nil {
 		q = engine.Query{Tokens: asInt32(in.DecoderIDs), Source: asInt32(in.IDs), Last: -1}
 	}
-	e := openAdapted(t, loaded(t, p), loraOptions, func(int32) int32 { return 0 }, adapter)
-	other := openAdapted(t, loaded(t, merged), loraOptions, func(int32) int32 { return -1 })
-	nearRows(t, e, oneResult(t, e, q), oneResult(t, other, q), 2e-4)
+	e, list := openAdapted(t, loaded(t, p), loraOptions, adapter)
+	defer e.Close()
+	other, _ := openAdapted(t, loaded(t, merged), loraOptions)
+	defer other.Close()
+	want := oneResult(t, other, q)
+	q.Adapter = list[0]
+	nearRows(t, e, oneResult(t, e, q), want, 2e-4)
+}
+
+// TestAdaptersOfQuantized: with quantized weights an adapter has the effect of the same
+// matrices added before quantization, except for what quantization loses.
+func TestAdaptersOfQuantized(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	const folder = "../../models/demo"
+	for _, c := range []struct {
+		quant     string
+		tolerance float64 // of the difference, as a part of the effect: measured with five seeds and doubled
+	}{{"q8", 0.06}, {"q4", 0.4}} {
+		t.Run(c.quant, func(t *testing.T) {
+			t.Parallel()
+			p, err := generate(folder, Options{Quant: c.quant})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			adapter := randomAdapter(t, p.whole.CPU.Manifest.Sites, 8, func(name string) bool { return strings.HasSuffix(name, ".v_proj") })
+			merged, err := generate(mergedFolder(t, folder, adapter, false), Options{Quant: c.quant})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer merged.Close()
+			opt, seqs, m := engine.Options{Threads: 2}, [][]int32{prompt(40, 1)}, loaded(t, p)
+			base, want := logitsOf(t, m, opt, seqs)[0], logitsOf(t, loaded(t, merged), opt, seqs)[0]
+			got := adaptedLogits(t, m, opt, seqs, []string{adapter}, func(int) int { return 0 })[0]
+			difference := apart(got, want) / apart(got, base)
+			t.Logf("the difference is %.4f of the effect", difference)
+			if !(difference <= c.tolerance) {
+				t.Errorf("the adapter differs from merged weights by %.4f of its effect, want at most %.2f", difference, c.tolerance)
+			}
+		})
+	}
+}
+
+// apart is the Euclidean distance of two vectors.
+func apart(a, b []float32) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += float64(x-b[i]) * float64(x-b[i])
+	}
+	return math.Sqrt(sum)
 }
 
 func familyInputs(t *testing.T, dir string) (in inputs) {

@@ -13,8 +13,6 @@ import (
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -74,67 +72,28 @@ func (o *adaptedOutputs) rows(t *testing.T, adapter, output string) (rows [][]fl
 	return rows
 }
 
-// An adaptedDevice loads adapters, and gives each sequence one by the first token of
-// its prompt.
-type adaptedDevice struct {
-	device.Device
-	man    *manifest.Manifest
-	paths  []string
-	choose func(first int32) int32 // the index of the adapter, or -1
-}
-
-type adaptedContext struct {
-	device.Context
-	*adaptedDevice
-	chosen map[int32]int32 // by the sequence's first page
-}
-
-func (d *adaptedDevice) Start(cfg *device.Config) (device.Context, error) {
-	cfg.Sites, cfg.Orders = d.man.Sites, d.man.RowOrders
-	ctx, err := d.Device.Start(cfg)
-	if err != nil {
-		return nil, err
-	}
-	for i, path := range d.paths {
-		a, err := lora.Open(path)
-		if err == nil {
-			err = ctx.SetAdapter(int32(i), a)
-		}
-		if err != nil {
-			ctx.Close()
-			return nil, err
-		}
-	}
-	return &adaptedContext{ctx, d, map[int32]int32{}}, nil
-}
-
-// Submit sets the adapters of the step's sequences.
-func (c *adaptedContext) Submit(s *device.Step) func() error {
-	s.Adapted = false
-	for i := range s.Seqs {
-		page := int32(-1)
-		if s.PageAt[i+1] > s.PageAt[i] {
-			page = s.Page[s.PageAt[i]]
-		}
-		if s.Past[i] == 0 || page < 0 {
-			c.chosen[page] = c.choose(s.ID[s.First[i]])
-		}
-		s.Adapter[i] = c.chosen[page]
-		s.Adapted = s.Adapted || s.Adapter[i] >= 0
-	}
-	return c.Context.Submit(s)
-}
-
-// openAdapted opens an engine of a model with adapters, which choose picks from.
-func openAdapted(t *testing.T, m engine.Model, opt engine.Options, choose func(first int32) int32, paths ...string) *engine.Engine {
+// openAdapted opens an engine of a model, to be closed, and loads adapters.
+func openAdapted(t *testing.T, m engine.Model, opt engine.Options, paths ...string) (*engine.Engine, []*engine.Adapter) {
 	t.Helper()
-	m.Device = &adaptedDevice{m.Device, m.Manifest, paths, choose}
+	opt.AdapterBytes = 1 << 30
 	e, err := engine.Open(m, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Close)
-	return e
+	var list []*engine.Adapter
+	for _, path := range paths {
+		a, err := lora.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := e.LoadAdapter(a, 1000)
+		a.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, x)
+	}
+	return e, list
 }
 
 var loraOptions = engine.Options{MaxOutRows: 64, Context: 64, MaxTokens: 64, MaxSeqs: 8, Threads: 2}
@@ -148,6 +107,30 @@ func TestAdapters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			likeTransformers(t, name, loraModels+name, Options{Quant: "f32"}, loaded)
+		})
+	}
+}
+
+// TestAdaptersOfGGUF: the same adapters fit a GGUF file of the same model, which has
+// other names and another order of rows.
+func TestAdaptersOfGGUF(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	likeTransformers(t, "llama", loraData+"llama/model.gguf", Options{Quant: "f32"}, loaded)
+}
+
+// TestAdaptersOnRanks: the same on several devices, which have parts of the layers or of
+// their matrices.
+func TestAdaptersOnRanks(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	for _, c := range irtest.Sample(t, 2, []struct{ name, devices string }{
+		{"llama", "0&1"}, {"llama", "0;1"}, {"gpt2", "0&1"}, {"qwen2", "0;1;2"}, {"phi3", "0;1"}, {"gpt_neox", "0&1"}, {"mixtral", "0&1"}, {"bert", "0&1"}, {"t5", "0&1"}, {"gemma3", "0;1"},
+		{"llama", "0&1;2&3"}, {"bloom", "0&1&2&3"},
+	}) {
+		t.Run(c.name+" "+c.devices, func(t *testing.T) {
+			t.Parallel()
+			likeTransformers(t, c.name, loraModels+c.name, Options{Quant: "f32", Devices: c.devices}, loaded)
 		})
 	}
 }
@@ -183,21 +166,21 @@ func likeTransformers(t *testing.T, name, path string, opt Options, load func(*t
 		t.Fatal(err)
 	}
 	paths = append(paths, slices.DeleteFunc(gguf, func(file string) bool { return filepath.Base(file) == "model.gguf" })...)
-	now := int32(-1)
-	e := openAdapted(t, load(t, p), loraOptions, func(int32) int32 { return now }, paths...)
-	for i := -1; i < len(paths); i++ {
-		adapter := ""
-		if now = int32(i); i >= 0 {
-			adapter = strings.TrimSuffix(filepath.Base(paths[i]), ".gguf")
-		}
-		compareAdapted(t, e, want, adapter)
+	e, list := openAdapted(t, load(t, p), loraOptions, paths...)
+	defer e.Close()
+	compareAdapted(t, e, want, "", nil)
+	for i, path := range paths {
+		compareAdapted(t, e, want, strings.TrimSuffix(filepath.Base(path), ".gguf"), list[i])
 	}
+	compareAdapted(t, e, want, "", nil)
 }
 
 // compareAdapted runs the query and compares the outputs with those of an adapter.
-func compareAdapted(t *testing.T, e *engine.Engine, want *adaptedOutputs, adapter string) {
+func compareAdapted(t *testing.T, e *engine.Engine, want *adaptedOutputs, adapter string, x *engine.Adapter) {
 	t.Helper()
-	r := oneResult(t, e, want.query(t))
+	q := want.query(t)
+	q.Adapter = x
+	r := oneResult(t, e, q)
 	compared := 0
 	for o, out := range e.Graph().Outputs {
 		rows := want.rows(t, adapter, out.Name)

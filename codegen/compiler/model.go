@@ -26,6 +26,7 @@ type Model struct {
 	opt         Options
 	set         *checkpoint.Set
 	calibration *pack.Calibration // nil: none
+	merged      map[string]string // SHA-256 of the files of a merged adapter; nil: none
 }
 
 // Open reads a spec, opens the weight files and checks everything that can be
@@ -71,9 +72,13 @@ func open(path string, opt Options, c *Choice) (*Model, error) {
 		return nil, InputError{err}
 	}
 	m := &Model{opt: opt, set: set, Choice: c}
+	refined := m.refineMerged(s)
 	if err := m.resolve(s); err != nil {
 		m.Close()
 		return nil, err
+	}
+	if refined {
+		opt.notice("with an adapter, the model's quantized weights become q8, because rounding to their types again would lose it; --quant chooses another type")
 	}
 	return m, nil
 }
@@ -82,6 +87,9 @@ func open(path string, opt Options, c *Choice) (*Model, error) {
 // chooses devices if necessary.
 func (m *Model) resolve(s *spec.Spec) (err error) {
 	if m.Model, err = spec.Resolve(s, spec.HeadersOf(m.set)); err != nil {
+		return InputError{err}
+	}
+	if err := m.mergeAdapter(); err != nil {
 		return InputError{err}
 	}
 	for _, line := range m.set.Notes() {

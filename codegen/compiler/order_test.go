@@ -137,17 +137,24 @@ func prompt(n, seed int) []int32 {
 // logitsOf computes the logits of every token of some sequences, together.
 func logitsOf(t *testing.T, m engine.Model, opt engine.Options, seqs [][]int32) [][]float32 {
 	t.Helper()
+	return adaptedLogits(t, m, opt, seqs, nil, func(int) int { return -1 })
+}
+
+// adaptedLogits is logitsOf with adapters, which adapter names by sequence; -1: none.
+func adaptedLogits(t *testing.T, m engine.Model, opt engine.Options, seqs [][]int32, paths []string, adapter func(seq int) int) [][]float32 {
+	t.Helper()
 	opt.MaxSeqs = len(seqs)
 	opt.MaxOutRows = 512
-	e, err := engine.Open(m, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, list := openAdapted(t, m, opt, paths...)
 	defer e.Close()
 	at := map[engine.ID]int{}
 	out := make([][]float32, len(seqs))
 	for i, s := range seqs {
-		id, err := e.AddQuery(engine.Query{Tokens: s, Last: -1, Source: sourceOf(m)})
+		q := engine.Query{Tokens: s, Last: -1, Source: sourceOf(m)}
+		if n := adapter(i); n >= 0 {
+			q.Adapter = list[n]
+		}
+		id, err := e.AddQuery(q)
 		if err != nil {
 			t.Fatal(err)
 		}

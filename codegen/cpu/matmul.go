@@ -165,7 +165,7 @@ func (m *matmul) adapters() error {
 	for _, p := range m.Adapters.Parts {
 		rows = append(rows, fmt.Sprintf("{%s, %d, %d, %d}", ctext.Plus(layer, strconv.Itoa(p.Site)), p.First, p.Step, p.Panels))
 	}
-	m.w.P("const ifl_lora_part adapters[] = {%s};", strings.Join(rows, ", "))
+	m.w.P("const ifl_lora_part adapters[] = { %s };", strings.Join(rows, ", "))
 	m.w.P("const int adapted = s->adapter && ifl_lora_any(c, s, adapters, %d);", len(rows))
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 // Lora adds the adapters that are loaded at run time to a matmul.
 var Lora = &ir.OpDef{
 	Name: "lora",
-	Doc: "y' = y + x · (B·A)ᵀ on the rows of sequences with an adapter that changes w, where A [r, K] and B [N, r] are the adapter's matrices for w (Hu et al., LoRA, 2021, §4.1), with its scale in B. " +
-		"Other rows are y. y must be x · wᵀ, but x is not rounded. w is not read.",
+	Doc: "y' = y + x · (B·A)ᵀ on the rows of sequences with an adapter that changes w; other rows are y. " +
+		"A [r, K] and B [N, r] are the adapter's matrices for w, with its scale in B (Hu et al., LoRA, 2021, §4.1). y must be x · wᵀ, but x is not rounded. w is not read.",
 	Params: []ir.ParamDef{param("y", "f32[T, N]", value), param("x", "f32[T, K]", value), param("w", "[N, K]", weight)},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {

@@ -59,6 +59,26 @@ func (m *model) openAdapters(f *engineFlags, taken []string) error {
 	return nil
 }
 
+// adapterInfo is an adapter in the output of info.
+type adapterInfo struct {
+	Name     string `json:"name"`
+	Path     string `json:"path"`
+	Rank     int    `json:"rank"`     // the highest of its matrices
+	Matrices int    `json:"matrices"` // matrices of the model that it changes
+	Bytes    int64  `json:"bytes"`    // memory
+}
+
+// describeAdapters describes the adapters of --lora, which fit the model.
+func (m *model) describeAdapters(f *engineFlags) (list []adapterInfo, err error) {
+	if err := m.openAdapters(f, nil); err != nil {
+		return nil, err
+	}
+	for _, a := range m.adapters {
+		list = append(list, adapterInfo{a.name, a.path, a.file.Rank(), len(a.file.Matrices()), a.bytes})
+	}
+	return list, nil
+}
+
 // adapterBytes returns the memory of the adapters of --lora.
 func (m *model) adapterBytes() (n int64) {
 	for _, a := range m.adapters {

@@ -91,6 +91,7 @@ func TestAdapterErrors(t *testing.T) {
 	b, dir := newAdapted(t)
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for want, args := range map[string][]string{
+		"--against measure without adapters":   {"bench", "--ablate", "--lora", one},
 		"expected one adapter":                 {"generate", "--ids", "9", "--lora", one, "--lora", two},
 		"--lora /none: stat /none":             {"generate", "--ids", "9", "--lora", "/none"},
 		"is already the name":                  {"serve", "--port", "0", "--lora", "fake=" + one},
@@ -104,6 +105,15 @@ func TestAdapterErrors(t *testing.T) {
 		if code, _, stderr := b.run(t.Context(), args...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %s, expected %s", args, code, stderr, want)
 		}
+	}
+	var info struct {
+		Adapters []struct {
+			Name                  string
+			Rank, Matrices, Bytes int
+		}
+	}
+	if b.must(t, &info, "info", "--json", "--lora", one, "--lora", "b="+two); len(info.Adapters) != 2 || info.Adapters[0].Rank != 1 || info.Adapters[0].Matrices != 1 || info.Adapters[0].Bytes != 128 || info.Adapters[1].Name != "b" {
+		t.Errorf("info: %+v", info)
 	}
 	plain := newBinary(t, nil)
 	if code, _, stderr := plain.run(t.Context(), "generate", "--ids", "9", "--lora", one); code != 2 || !strings.Contains(stderr, "fake has no matrices that adapters can change") {
@@ -236,5 +246,22 @@ func TestEncoderAdapters(t *testing.T) {
 	}
 	if slices.Equal(plain.Embeddings[0], with.Embeddings[0]) {
 		t.Error("the adapter changes no embedding")
+	}
+}
+
+// TestBenchAdapters measures the model with an adapter, and a service with two.
+func TestBenchAdapters(t *testing.T) {
+	t.Parallel()
+	b, dir := newAdapted(t)
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	var rows []struct{ Test string }
+	if b.must(t, &rows, "bench", "--lora", one, "--prompt", "8", "--gen", "4", "--reps", "1", "--batch", "2", "--json"); len(rows) == 0 {
+		t.Error("no measurements")
+	}
+	url, _ := b.serve(t, "--lora", "a="+one, "--lora", "b="+two)
+	var report struct{ Answered, Failed int }
+	b.must(t, &report, "bench", "serve", "--url", url, "--name", "a,b,fake,none", "--requests", "8", "--concurrency", "2", "--prompt", "3", "--gen", "2", "--json")
+	if report.Answered != 6 || report.Failed != 2 {
+		t.Errorf("%+v, expected failures of the name none", report)
 	}
 }

@@ -64,6 +64,9 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if c.Speculate {
 		return c.speculate(ctx, m)
 	}
+	if len(c.LoRA) > 0 && (c.Ablate || len(c.Against) > 0) {
+		return wrong(errors.New("--lora: --ablate and --against measure without adapters; leave it out"))
+	}
 	if len(c.Against) > 0 {
 		return c.against(ctx, m)
 	}

@@ -33,6 +33,8 @@ type information struct {
 	Random   *uint64  `json:"random_weights,omitempty"` // seed of random weights
 
 	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
+
+	Adapters []adapterInfo `json:"adapters,omitempty"` // of --lora
 }
 
 // A choice is one matmul's dispatch, in the syntax of the IR.
@@ -96,6 +98,9 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	if err := info.ranks(m); err != nil {
 		return nil, err
 	}
+	if info.Adapters, err = m.describeAdapters(&c.engineFlags); err != nil {
+		return nil, err
+	}
 	for i, s := range m.manifest.Matmuls {
 		info.Dispatch = append(info.Dispatch, choice{s.Name, s.N, s.K, s.DType, activations(&s), dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])})
 	}
@@ -134,27 +139,13 @@ func (i *information) print(m *model) error {
 	if i.Medusa != nil {
 		line("medusa", "%s", i.Medusa)
 	}
+	for _, a := range i.Adapters {
+		line("adapter", "%s: rank %d, %d matrices, %.1f MB", a.Name, a.Rank, a.Matrices, float64(a.Bytes)/1e6)
+	}
 	for _, s := range i.States {
 		line("state", "%s", describeState(&s))
 	}
-	for _, l := range i.Libs {
-		mark := ""
-		if l.ISA == i.ISA {
-			mark = "  (used here)"
-		}
-		line("library", "%s, %d bytes%s", l.ISA, len(m.embedded.Libs[l.File]), mark)
-	}
-	if files := i.CUDAFiles(); len(files) > 0 {
-		bytes := 0
-		for _, f := range files {
-			bytes += len(m.embedded.Libs[f])
-		}
-		what := "for GPUs"
-		if i.CUDADriver != "" {
-			what = "emulated, for tests; not for use"
-		}
-		line("cuda", "%s, %d bytes in %d files", what, bytes, len(files))
-	}
+	i.printCode(line, m.embedded.Libs)
 	line("threads", "%d", i.Threads)
 	for _, e := range append(engineLines(&i.Manifest.Engine), templateLines(i.Manifest)...) {
 		line("engine", "%s", e)
@@ -167,6 +158,28 @@ func (i *information) print(m *model) error {
 	}
 	_, err := fmt.Fprint(m.Stdout, b.String())
 	return err
+}
+
+// printCode lists the code for CPUs and for GPUs, which is in files.
+func (i *information) printCode(line func(name, format string, args ...any), files map[string]string) {
+	for _, l := range i.Libs {
+		mark := ""
+		if l.ISA == i.ISA {
+			mark = "  (used here)"
+		}
+		line("library", "%s, %d bytes%s", l.ISA, len(files[l.File]), mark)
+	}
+	if list := i.CUDAFiles(); len(list) > 0 {
+		bytes := 0
+		for _, f := range list {
+			bytes += len(files[f])
+		}
+		what := "for GPUs"
+		if i.CUDADriver != "" {
+			what = "emulated, for tests; not for use"
+		}
+		line("cuda", "%s, %d bytes in %d files", what, bytes, len(list))
+	}
 }
 
 // weightBytes returns the size of the packed weights.

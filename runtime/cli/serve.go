@@ -106,6 +106,12 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	heap := c.limitHeap(opt.MaxSeqs * m.manifest.Vocab)
+	c.announce(m, plan, opt, heap, listener.Addr())
+	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
+}
+
+// announce prints what the service uses and where it listens.
+func (c *serveCmd) announce(m *model, plan engine.Memory, opt engine.Options, heap int64, address net.Addr) {
 	for _, line := range engineLines(&m.manifest.Engine) {
 		if strings.HasSuffix(line, hostNote) {
 			fmt.Fprintf(m.Stderr, "note: %s\n", line)
@@ -115,8 +121,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	fmt.Fprintf(m.Stderr, "%s\n%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), describeMost(plan, heap, c.Memory), scheme, listener.Addr(), time.Since(m.Start).Seconds())
-	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
+	fmt.Fprintf(m.Stderr, "%s\n%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), describeMost(plan, heap, c.Memory), scheme, address, time.Since(m.Start).Seconds())
 }
 
 // listen opens the address.

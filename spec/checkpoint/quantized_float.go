@@ -14,17 +14,16 @@ import (
 type smallFormat struct {
 	name   string // in messages
 	values []float32
-	packed bool // two codes per byte, the first in the low bits
 }
 
 // smallFormats maps safetensors' names of types to their formats (Micikevicius et al.
 // 2022, table 1; OCP Microscaling Formats 1.0, §5.3).
 var smallFormats = map[string]*smallFormat{
-	"F8_E4M3": {"8-bit floats", tabulate(e4m3), false},
-	"F8_E5M2": {"8-bit floats", tabulate(e5m2), false},
-	"F8_E8M0": {"powers of two", tabulate(e8m0), false},
-	"F4":      {"4-bit floats", e2m1[:], true},
-	"I8":      {"8-bit integers", tabulate(func(b uint8) float32 { return float32(int8(b)) }), false},
+	"F8_E4M3": {"8-bit floats", tabulate(e4m3)},
+	"F8_E5M2": {"8-bit floats", tabulate(e5m2)},
+	"F8_E8M0": {"powers of two", tabulate(e8m0)},
+	"F4":      {"4-bit floats", e2m1[:]},
+	"I8":      {"8-bit integers", tabulate(func(b uint8) float32 { return float32(int8(b)) })},
 }
 
 // e2m1 are the values of a 4-bit float.

@@ -58,6 +58,8 @@ type Set struct {
 	meta    map[string]any
 
 	notes []string // messages for the user
+
+	collected recent
 }
 
 // Format returns the file format: "safetensors", "gguf", "pickle" or "llama2.c".
@@ -147,6 +149,7 @@ func (s *Set) Close() error {
 		}
 	}
 	s.maps, s.entries, s.index = nil, nil, nil
+	s.collected = recent{}
 	return first
 }
 

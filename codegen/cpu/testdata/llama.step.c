@@ -72,7 +72,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 64, PANELS = 8, GROUP = 16, GROUPS = 8 };
   const int rows = s->tokens;
-  const ifl_lora_part adapters[] = {{l, 0, 1, 4}, {l + 2, 4, 1, 2}, {l + 4, 6, 1, 2}};
+  const ifl_lora_part adapters[] = { {l, 0, 1, 4}, {l + 2, 4, 1, 2}, {l + 4, 6, 1, 2} };
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 3);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 0, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
@@ -222,7 +222,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 128, PANELS = 4, GROUP = 16, GROUPS = 4 };
   const int rows = s->tokens;
-  const ifl_lora_part adapters[] = {{l + 6, 0, 1, 4}};
+  const ifl_lora_part adapters[] = { {l + 6, 0, 1, 4} };
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 3, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
@@ -270,7 +270,7 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 64, PANELS = 6, GROUP = 16, GROUPS = 6 };
   const int rows = s->out_rows;
-  const ifl_lora_part adapters[] = {{8, 0, 1, 6}};
+  const ifl_lora_part adapters[] = { {8, 0, 1, 6} };
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_f16_f32, 4, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {

@@ -24,7 +24,8 @@ const maxHeader = 16 << 20
 
 // An Adapter is an adapter's checked files. It keeps its weight file open.
 type Adapter struct {
-	path  string // of the weight file
+	path  string   // of the weight file
+	files []string // that the adapter consists of
 	file  source
 	pairs []pair
 }
@@ -48,6 +49,14 @@ type Matrix struct {
 	Scale         float64
 }
 
+// Fits returns an error if the model's matrix has another shape.
+func (m *Matrix) Fits(outputs, inputs int) error {
+	if m.Out != outputs || m.In != inputs {
+		return fmt.Errorf("%q adds [%d outputs, %d inputs] to a matrix of [%d, %d]; the adapter is for another model", m.Name, m.Out, m.In, outputs, inputs)
+	}
+	return nil
+}
+
 // Open reads the headers of an adapter: a folder in the format of PEFT, or a GGUF file.
 func Open(path string) (*Adapter, error) {
 	st, err := os.Stat(path)
@@ -62,6 +71,9 @@ func Open(path string) (*Adapter, error) {
 
 // Close closes the adapter's file.
 func (a *Adapter) Close() error { return a.file.Close() }
+
+// Files returns the paths of the files that the adapter consists of.
+func (a *Adapter) Files() []string { return a.files }
 
 // Rank returns the highest rank of the adapter's matrices.
 func (a *Adapter) Rank() int {
@@ -102,7 +114,7 @@ func openFile(path string) (f *os.File, size int64, err error) {
 // newAdapter reads an adapter's weight file with the reader of its format. take takes
 // its tensors.
 func newAdapter(path string, file source, size int64, read func(head []byte, size int64) (*tensorfile.File, error), take func(a *Adapter, f *tensorfile.File) error) (*Adapter, error) {
-	a := &Adapter{path: path, file: file}
+	a := &Adapter{path: path, file: file, files: []string{path}}
 	err := a.load(size, read, take)
 	if err != nil {
 		a.Close()

@@ -161,8 +161,8 @@ func (a *Adapter) planPart(pl *plan, pairs map[string]int, sites []manifest.Site
 			return fmt.Errorf("%q and %q change the same matrix; the adapter may contain one of them", a.pairs[first].Name, p.Name)
 		}
 		first = i
-		if p.Out != sp.Out || p.In != sp.In {
-			return fmt.Errorf("%q adds [%d outputs, %d inputs] to a matrix of [%d, %d]; the adapter is for another model", p.Name, p.Out, p.In, sp.Out, sp.In)
+		if err := p.Fits(sp.Out, sp.In); err != nil {
+			return err
 		}
 		rank := &pl.sites[s].Rank
 		if n.Order < 0 || n.Order >= len(orders) {

@@ -77,7 +77,12 @@ func openPEFT(dir string) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAdapter(path, file, size, tensorfile.Safetensors, config.take)
+	a, err := newAdapter(path, file, size, tensorfile.Safetensors, config.take)
+	if err != nil {
+		return nil, err
+	}
+	a.files = append(a.files, filepath.Join(dir, peftConfigFile))
+	return a, nil
 }
 
 func readPEFTConfig(path string) (*peftConfig, error) {
@@ -147,9 +152,6 @@ func (c *peftConfig) take(a *Adapter, f *tensorfile.File) error {
 	index := map[string]int{}
 	copies := map[string]string{} // of the model's matrix, which PEFT saves beside the adapter of an output head
 	for _, t := range f.Tensors {
-		if strings.HasSuffix(t.Name, ".base_layer.weight") {
-			continue // the model's own head: PEFT saves it beside an adapter of the head
-		}
 		name, isB, ok := peftName(t.Name)
 		if base, isBase := strings.CutSuffix(t.Name, ".base_layer.weight"); isBase {
 			copies[strings.TrimPrefix(base, peftPrefix)] = t.Name

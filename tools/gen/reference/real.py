@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What transformers computes from a published model's weights in float32: the reference of script/compare-reference.
 
-    real.py NAME FILE --out PATH [--tokenizer FOLDER]
+    real.py NAME FILE --out PATH [--tokenizer FOLDER] [--lora ADAPTER]
 
-NAME is one of MODELS, FILE what script/fetch-* prints. Writes logits after the last token of each prompt (of the columns in
+NAME is one of MODELS, FILE what script/fetch-* prints, ADAPTER a folder of PEFT. Writes logits after the last token of each prompt (of the columns in
 COLUMNS and the largest ones), greedy tokens of some, and the ids of strings.
 """
 
@@ -83,11 +83,15 @@ def main() -> None:
     ap.add_argument("file")
     ap.add_argument("--out", type=pathlib.Path, required=True)
     ap.add_argument("--tokenizer", help="the folder of the published tokenizer, where the file's cannot be used")
+    ap.add_argument("--lora", help="an adapter for the model; the tokenizer is not recorded then")
     ap.add_argument("--threads", type=int, default=2)
     args = ap.parse_args()
     torch.set_num_threads(args.threads)
     spec = MODELS[args.name]
     model, tok = spec.load(args.file, args.tokenizer)
+    if args.lora:
+        import peft
+        model = peft.PeftModel.from_pretrained(model, args.lora).eval()
     rec = Record(family=spec.family, variant=args.name, task="causal-lm", model_class=type(model).__name__,
                  weights={"format": "gguf", "file": pathlib.Path(args.file).name},
                  versions={"torch": torch.__version__.split("+")[0], "transformers": tf.__version__})
@@ -98,7 +102,8 @@ def main() -> None:
     rec.array("batch.logits", torch.cat([x[c] for x, c in zip(last, kept)]))
     rec.doc["ids"] = {"batch.greedy": [ids for ids, _ in made[:GENERATED]]}
     rec.doc["facts"] = {"greedy_margins": [m for _, m in made], "greedy_texts": [tok.decode(t) for t, _ in made]}
-    rec.doc["tokenizer"] = {"cases": [tokenizer_case(tok, s) for s in strings.cases(STRINGS, spec.special)]}
+    if not args.lora:
+        rec.doc["tokenizer"] = {"cases": [tokenizer_case(tok, s) for s in strings.cases(STRINGS, spec.special)]}
     rec.write(args.out)
     for text, (ids, margin) in zip(texts, made):
         print(f"margin {margin:.4f}: {text[-60:]!r} -> {tok.decode(ids)!r}")

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+const adapters = "../../spec/testdata/lora/llama/"
+
+// TestAdapters: a binary computes with an adapter of --lora what transformers does with
+// PEFT, as does one into which compile --merge-lora has merged it.
+func TestAdapters(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	text, err := os.ReadFile(adapters + "expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		IDs     []int `json:"ids"`
+		Outputs map[string]struct {
+			Logits [][]float64 `json:"logits"`
+		} `json:"outputs"`
+	}
+	decode(t, string(text), &want)
+	compiled := func(args ...string) string {
+		bin := filepath.Join(t.TempDir(), "llama")
+		iflowc(t, append([]string{"compile", tinyModels + "llama", "--quant", "f32", "--isa", "portable", "-o", bin}, args...)...).succeed(t)
+		return bin
+	}
+	compare := func(bin, adapter string, args ...string) {
+		t.Helper()
+		var got struct{ Logits [][]float64 }
+		decode(t, call(t, nil, bin, append([]string{"logits", "--ids", join(want.IDs), "--last", "2", "--json"}, args...)...).succeed(t), &got)
+		near(t, adapter, got.Logits, slices.Concat(want.Outputs[adapter].Logits...))
+	}
+	bin := compiled()
+	compare(bin, "")
+	for name := range want.Outputs {
+		if name != "" {
+			compare(bin, name, "--lora", "x="+adapters+name)
+		}
+	}
+	compare(bin, "all", "--lora", adapters+"all.gguf")
+	for _, name := range []string{"all", "patterns", "head"} {
+		compare(compiled("--merge-lora", adapters+name), name)
+	}
+	compare(compiled("--merge-lora", adapters+"all.gguf"), "all")
+	compare(compiled("--merge-lora", adapters+"rank_stabilized"), "rank_stabilized")
+}
+
+// TestAdaptersRefused: an adapter that does not fit is a wrong call, of the binary and of
+// the compiler.
+func TestAdaptersRefused(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	bin := filepath.Join(t.TempDir(), "llama")
+	iflowc(t, "compile", tinyModels+"llama", "--quant", "f32", "--isa", "portable", "-o", bin).succeed(t)
+	for name, want := range map[string]string{"dora": "use_dora", "no_such_layer": `"model.layers.2.self_attn.q_proj"`, "rank_300": "at most 256", "nan": "not finite"} {
+		path := filepath.Join("..", "..", "spec", "testdata", "lora", "refused", name)
+		wantError(t, call(t, nil, bin, "logits", "--ids", "1,2", "--lora", path), exitUsage, "--lora", want)
+		wantError(t, iflowc(t, "compile", tinyModels+"llama", "--merge-lora", path, "-o", bin+"2"), exitUsage, filepath.Join("refused", name), want)
+	}
+}
