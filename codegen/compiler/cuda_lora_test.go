@@ -255,13 +255,18 @@ func TestEmulatedAdapterBatches(t *testing.T) {
 						} else if slices.Equal(got, plain[q]) {
 							t.Errorf("%s: the adapter has no effect", what)
 						}
-						sameRow(t, what, got, asFloat64(want[q]), tolerance(impl))
+						sameRow(t, what, got, asFloat64(want[q]), adaptedTolerance(impl))
 					}
 				}
 			}
 		})
 	}
 }
+
+// adaptedTolerance is tolerance with a random adapter, which makes activations larger, so
+// that more of them round another way: with q4_b64 and ten adapters by up to 0.1 of the
+// largest logit from the CPU, without the adapter by 1.1.
+func adaptedTolerance(impl string) float64 { return 4 * tolerance(impl) }
 
 func asFloat64(list []float32) (out []float64) {
 	for _, x := range list {

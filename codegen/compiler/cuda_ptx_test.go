@@ -88,10 +88,9 @@ var ptxRuns = []struct {
 // adaptersOnPTX compares steps with an adapter, of few and of many rows, with the CPU.
 func adaptersOnPTX(t *testing.T, p *Program, device func(change func(*cuda.Device)) engine.Model, driver *ptx.Driver, ids []int32) {
 	t.Helper()
-	path := randomAdapter(t, p.whole.CPU.Manifest.Sites, 9, all)
+	paths := []string{randomAdapter(t, p.whole.CPU.Manifest.Sites, 9, all)}
 	adapted := func(m engine.Model, tokens int) []float32 {
-		m.Device = &adaptedDevice{m.Device, m.Manifest, []string{path}, func(int32) int32 { return 0 }}
-		return logitsOf(t, m, engine.Options{MaxTokens: 64, Context: 64, Threads: 1}, [][]int32{ids[:tokens]})[0]
+		return adaptedLogits(t, m, engine.Options{MaxTokens: 64, Context: 64, Threads: 1}, [][]int32{ids[:tokens]}, paths, func(int) int { return 0 })[0]
 	}
 	many := "flat_gemm64"
 	if !slices.Contains(implsOf(&p.whole.CUDA.Plan), many) {
@@ -100,7 +99,7 @@ func adaptersOnPTX(t *testing.T, p *Program, device func(change func(*cuda.Devic
 	cpu := loaded(t, p)
 	for tokens, impl := range map[int]string{1: "gemv", 34: many} {
 		what := fmt.Sprintf("%s, %d tokens with an adapter (%v)", impl, tokens, driver.Err)
-		sameRow(t, what, adapted(device(using(impl)), tokens), asFloat64(adapted(cpu, tokens)), tolerance(impl))
+		sameRow(t, what, adapted(device(using(impl)), tokens), asFloat64(adapted(cpu, tokens)), adaptedTolerance(impl))
 	}
 }
 
