@@ -90,31 +90,73 @@ func TestAdaptersAlone(t *testing.T) {
 	}
 }
 
-// TestAdaptersLikeMerged: an adapter at run time has the effect of the same matrices added to
-// the model's files, for every family, in sizes that panels of 16 rows do not divide. With
-// quantized weights the sums are rounded in other places.
-func TestAdaptersLikeMerged(t *testing.T) {
+// TestFamiliesAlone does the same for models of every kind: encoders, encoder-decoders,
+// experts, several orders of rows.
+func TestFamiliesAlone(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, family := range irtest.Sample(t, 3, families(t)) {
-		t.Run(family, func(t *testing.T) {
+	for _, name := range irtest.Sample(t, 2, adaptedModels(t)) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			likeMerged(t, family, 3)
+			p, err := generate(loraModels+name, Options{Quant: "f32"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			m := loaded(t, p)
+			paths := []string{randomAdapter(t, m.Manifest.Sites, 5, isStored(p)), randomAdapter(t, m.Manifest.Sites, 20, isStored(p))}
+			adapter := func(i int) int { return i%3 - 1 }
+			var batch [][]int32
+			for i := range 7 {
+				ids := prompt(3+i, i)
+				for k := range ids {
+					ids[k] = ids[k]%(vocabulary-3) + 3
+				}
+				batch = append(batch, ids)
+			}
+			for i, got := range adaptedLogits(t, m, engine.Options{Threads: 2, Context: 64}, batch, paths, adapter) {
+				want := adaptedLogits(t, m, engine.Options{Threads: 1, Context: 64}, batch[i:i+1], paths, func(int) int { return adapter(i) })[0]
+				sameBits(t, fmt.Sprintf("sequence %d", i), got, want)
+			}
 		})
 	}
 }
 
-// likeMerged compares a family's model, some times as wide, with an adapter and merged.
-func likeMerged(t *testing.T, family string, factor int) {
+// TestAdaptersLikeMerged: an adapter at run time has the effect of the same matrices added to
+// the model's files, for every family, where possible in sizes that panels of 16 rows do not
+// divide.
+func TestAdaptersLikeMerged(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	widened := families(t)
+	folders, err := filepath.Glob(loraModels + "*/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range irtest.Sample(t, 4, folders) {
+		dir := filepath.Dir(file)
+		family := filepath.Base(dir)
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			if slices.Contains(widened, family) {
+				dir = wider(t, family, 3)
+			}
+			likeMerged(t, dir, strings.HasPrefix(family, "gpt2"))
+		})
+	}
+}
+
+// likeMerged compares a model with an adapter and with merged weights; transposed says that
+// its matrices are stored as inputs by outputs.
+func likeMerged(t *testing.T, dir string, transposed bool) {
 	t.Helper()
-	dir := wider(t, family, factor)
 	p, err := generate(dir, Options{Quant: "f32"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	adapter := randomAdapter(t, p.whole.CPU.Manifest.Sites, 5, isStored(p))
-	merged, err := generate(mergedFolder(t, dir, adapter, strings.HasPrefix(family, "gpt2")), Options{Quant: "f32"})
+	merged, err := generate(mergedFolder(t, dir, adapter, transposed), Options{Quant: "f32"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +253,7 @@ func nearRows(t *testing.T, e *engine.Engine, got, want engine.Result, tolerance
 }
 
 // mergedFolder is a copy of a model's folder with an adapter's products added to the stored
-// matrices. transposed says that these are stored as inputs by outputs.
+// matrices. transposed says that these, square ones too, are stored as inputs by outputs.
 func mergedFolder(t *testing.T, dir, adapter string, transposed bool) string {
 	t.Helper()
 	set, factors := openSet(t, filepath.Join(dir, "model.safetensors")), openSet(t, filepath.Join(adapter, "adapter_model.safetensors"))
@@ -226,7 +268,8 @@ func mergedFolder(t *testing.T, dir, adapter string, transposed bool) string {
 	data := tensorFile(t, shapes, func(name string) []float32 {
 		values, key := floats(t, set, name), "base_model.model."+strings.TrimSuffix(name, "weight")
 		if a, ok := factors.Lookup(key + "lora_A.weight"); ok {
-			addProduct(values, floats(t, factors, key+"lora_A.weight"), floats(t, factors, key+"lora_B.weight"), a.Shape[0], transposed)
+			b := floats(t, factors, key+"lora_B.weight")
+			addProduct(values, floats(t, factors, key+"lora_A.weight"), b, a.Shape[0], transposed || shapes[name][0] != len(b)/a.Shape[0])
 		}
 		return values
 	})
