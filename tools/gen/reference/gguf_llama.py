@@ -58,7 +58,10 @@ def load(path: str) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     model.tie_weights()
     if unexpected or set(missing) - {"lm_head.weight"}:
         raise ValueError(f"{path}: missing {missing}, unexpected {unexpected}")
-    return model.float().eval(), tokenizer(field)
+    tok = tokenizer(field)
+    if "tokenizer.chat_template" in reader.fields:
+        tok.chat_template = field("tokenizer.chat_template")
+    return model.float().eval(), tok
 
 
 def tokenizer(field) -> PreTrainedTokenizerFast:
@@ -73,7 +76,5 @@ def tokenizer(field) -> PreTrainedTokenizerFast:
     tok.decoder = decoders.ByteLevel()
     tok.add_special_tokens([AddedToken(t, normalized=False, special=True) for t, kind in zip(tokens, types) if kind == CONTROL])
     name = lambda key: tokens[field(f"tokenizer.ggml.{key}_token_id")]
-    made = PreTrainedTokenizerFast(tokenizer_object=tok, bos_token=name("bos"), eos_token=name("eos"), unk_token=name("unknown"),
+    return PreTrainedTokenizerFast(tokenizer_object=tok, bos_token=name("bos"), eos_token=name("eos"), unk_token=name("unknown"),
                                    pad_token=name("padding"), clean_up_tokenization_spaces=False)
-    made.chat_template = field("tokenizer.chat_template")
-    return made
