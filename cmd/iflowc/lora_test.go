@@ -10,7 +10,7 @@ import (
 const adapters = "../../spec/testdata/lora/llama/"
 
 // TestAdapters: a binary computes with an adapter of --lora what transformers does with
-// PEFT, as does one into which compile --merge-lora has merged it.
+// PEFT, also on several devices, as does one into which compile --merge-lora has merged it.
 func TestAdapters(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
@@ -30,10 +30,11 @@ func TestAdapters(t *testing.T) {
 		iflowc(t, append([]string{"compile", tinyModels + "llama", "--quant", "f32", "--isa", "portable", "-o", bin}, args...)...).succeed(t)
 		return bin
 	}
+	ask := []string{"logits", "--ids", join(want.IDs), "--last", "2", "--json"}
 	compare := func(bin, adapter string, args ...string) {
 		t.Helper()
 		var got struct{ Logits [][]float64 }
-		decode(t, call(t, nil, bin, append([]string{"logits", "--ids", join(want.IDs), "--last", "2", "--json"}, args...)...).succeed(t), &got)
+		decode(t, call(t, nil, bin, append(ask[:len(ask):len(ask)], args...)...).succeed(t), &got)
 		near(t, adapter, got.Logits, slices.Concat(want.Outputs[adapter].Logits...))
 	}
 	bin := compiled()
@@ -44,11 +45,18 @@ func TestAdapters(t *testing.T) {
 		}
 	}
 	compare(bin, "all", "--lora", adapters+"all.gguf")
-	for _, name := range []string{"all", "patterns", "head"} {
+	for _, name := range []string{"all", "patterns", "head", "rank_stabilized"} {
 		compare(compiled("--merge-lora", adapters+name), name)
 	}
 	compare(compiled("--merge-lora", adapters+"all.gguf"), "all")
-	compare(compiled("--merge-lora", adapters+"rank_stabilized"), "rank_stabilized")
+	for _, devices := range []string{"0&1", "0;1"} {
+		spread := compiled("--devices", devices)
+		for _, front := range fronts(2) {
+			var got struct{ Logits [][]float64 }
+			decode(t, (&ranked{spread, front}).call(t, append(ask[:len(ask):len(ask)], "--lora", adapters+"all")), &got)
+			near(t, devices, got.Logits, slices.Concat(want.Outputs["all"].Logits...))
+		}
+	}
 }
 
 // TestAdaptersRefused: an adapter that does not fit is a wrong call, of the binary and of
