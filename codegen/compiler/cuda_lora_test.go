@@ -112,20 +112,58 @@ func TestEmulatedAdapterMatmuls(t *testing.T) {
 		text := products(rng, dt)
 		t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
 			t.Parallel()
-			m := madeUp(t, text, seed)
-			a := &adaptedBatch{madeUpModel: m}
-			for n, rank := range []int{1, 7, 32, 150} {
-				packed, adds := packedAdapter(rand.New(rand.NewPCG(seed, uint64(n))), m.code.Sites, rank)
-				a.packed, a.deltas = append(a.packed, packed), append(a.deltas, adds)
-			}
-			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", seed, text)
-			for _, impl := range implsOf(m.plan) {
-				m.change(t, using(impl))
-				for _, rows := range irtest.Sample(t, 2, []int{1, 5, 9, 33, 41}) {
-					a.compare(t, impl, rows)
-				}
-			}
+			adaptedModule(t, text, seed, 2)
 		})
+	}
+}
+
+// TestEmulatedAdapterPrologues: the same behind row ops that a block may compute again, and
+// behind one whose result outlives the region, as only annotated files of IR have it.
+func TestEmulatedAdapterPrologues(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	const text = `module prologues {
+weight @e : f32[40, 50] from "e"
+weight @w : f32[37, 50] from "w"
+weight @v : f32[20, 50] from "v"
+graph encode (T tokens) {
+  input %%ids : i32[T]
+  %%x = embed %%ids, @e
+  %s = fuse {
+    %%a = mul %%x, %%x
+    %%p = matmul %%a, @w
+    yield %s
+  }
+  %%h = mul %%x, %%x
+  %%z = matmul %%h, @v
+  yield %s, %%z
+}
+}
+`
+	for results, yields := range map[string]string{"%y": "%p", "%n, %y": "%a, %p"} {
+		t.Run(yields, func(t *testing.T) {
+			t.Parallel()
+			adaptedModule(t, fmt.Sprintf(text, results, yields, results), irtest.Seed(t), 6)
+		})
+	}
+}
+
+// adaptedModule compares every implementation of a module's matmuls with the interpreter,
+// for a sample of numbers of rows.
+func adaptedModule(t *testing.T, text string, seed uint64, sample int) {
+	t.Helper()
+	m := madeUp(t, text, seed)
+	a := &adaptedBatch{madeUpModel: m}
+	for n, rank := range []int{1, 7, 32, 150} {
+		packed, adds := packedAdapter(rand.New(rand.NewPCG(seed, uint64(n))), m.code.Sites, rank)
+		a.packed, a.deltas = append(a.packed, packed), append(a.deltas, adds)
+	}
+	t.Logf("IFLOWC_TEST_SEED=%d:\n%s", seed, text)
+	for _, impl := range implsOf(m.plan) {
+		m.change(t, using(impl))
+		for _, rows := range irtest.Sample(t, sample, []int{1, 5, 9, 32, 33, 41}) {
+			a.compare(t, impl, rows)
+		}
 	}
 }
 
