@@ -133,7 +133,11 @@ func (m *matmul) pack() error {
 		w.P("ifl_pack_%s(tile, %s, K, mt, m);", actName(m.Act), source)
 	}
 	if m.Adapters != nil {
-		w.P("if (adapted) ifl_lora_pack(c, s, &p, tid, %s(s, t), t, %s, K, adapters, %d);", m.seqOf(), source, len(m.Adapters.Parts))
+		copied := 0
+		if len(m.Before) > 0 { // computed rows are in scratch memory
+			copied = 1
+		}
+		w.P("if (adapted) ifl_lora_pack(c, s, &p, tid, &waiting, %s(s, t), t, %s, %d, K, adapters, %d);", m.seqOf(), source, copied, len(m.Adapters.Parts))
 	}
 	w.P("}")
 	if m.Weight.SparseOutliers > 0 { // after all rows of a tile, because the last one completes the tile
@@ -141,10 +145,10 @@ func (m *matmul) pack() error {
 		w.P("for (int m = 0; m < mt; m++) ifl_unpack_row(%s, tile, %s, K, mt, m, i * p.tile + m, rows);", actKind(m.Act), sparseRows)
 	}
 	w.P("}")
-	w.P("ifl_packed(c, &p);")
 	if m.Adapters != nil {
-		w.P("if (adapted) ifl_lora_packed(c, &p);")
+		w.P("if (adapted) ifl_lora_packed(c, &p, tid, &waiting, K, adapters, %d);", len(m.Adapters.Parts))
 	}
+	w.P("ifl_packed(c, &p);")
 	if statistics != "" {
 		w.P("%s", statistics)
 	}
@@ -166,6 +170,7 @@ func (m *matmul) adapters() error {
 		rows = append(rows, fmt.Sprintf("{%s, %d, %d, %d}", ctext.Plus(layer, strconv.Itoa(p.Site)), p.First, p.Step, p.Panels))
 	}
 	m.w.P("const ifl_lora_part adapters[] = { %s };", strings.Join(rows, ", "))
+	m.w.P("ifl_lora_waiting waiting = {0};")
 	m.w.P("const int adapted = s->adapter && ifl_lora_any(c, s, adapters, %d);", len(rows))
 	return nil
 }

@@ -63,6 +63,9 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
     IFL_TAKE(c->own[i].y, float *, (y + 16) * 4);
     IFL_TAKE(c->own[i].mm, uint8_t *, (int64_t)IFL_PRODUCT_K * IFL_MM_SCRATCH_PER_K + 4096);
 #endif
+#ifdef IFL_LORA_PARTS
+    IFL_TAKE(c->own[i].lora, float *, (int64_t)IFL_LORA_ROWS * IFL_PRODUCT_K * 4);
+#endif
 #ifdef IFL_CELL_SCRATCH
     IFL_TAKE(c->own[i].cells, float *, cells * 4);
 #endif

@@ -43,6 +43,9 @@ struct ifl_own {
 #ifdef IFL_SPARSE_K
   float *sparse; /* activations of up to IFL_PRIVATE_ROWS rows, for sparse outliers */
 #endif
+#ifdef IFL_LORA_PARTS
+  float *lora; /* copies of rows for adapters */
+#endif
 #ifdef IFL_CELL_SCRATCH
   float *cells; /* scratch of ops on fixed-size states */
 #endif

@@ -73,6 +73,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   enum { K = 64, PANELS = 8, GROUP = 16, GROUPS = 8 };
   const int rows = s->tokens;
   const ifl_lora_part adapters[] = { {l, 0, 1, 4}, {l + 2, 4, 1, 2}, {l + 4, 6, 1, 2} };
+  ifl_lora_waiting waiting = {0};
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 3);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 0, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
@@ -83,11 +84,11 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       ifl_row_rmsnorm(own->row, ROW_X(t), W_ATTN_NORM(l), K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, l * INT64_C(65), i * p.tile + m, own->row, K, 64);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
-      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_token_seq(s, t), t, own->row, K, adapters, 3);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, &waiting, ifl_token_seq(s, t), t, own->row, 1, K, adapters, 3);
     }
   }
+  if (adapted) ifl_lora_packed(c, &p, tid, &waiting, K, adapters, 3);
   ifl_packed(c, &p);
-  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, l * INT64_C(65), K, l * INT64_C(4096), 64, 64);
   const uint8_t *w = W_WQKV(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
@@ -223,6 +224,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   enum { K = 128, PANELS = 4, GROUP = 16, GROUPS = 4 };
   const int rows = s->tokens;
   const ifl_lora_part adapters[] = { {l + 6, 0, 1, 4} };
+  ifl_lora_waiting waiting = {0};
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_q4_b64_a8_b64, 3, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
@@ -232,11 +234,11 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       const int t = i * p.tile + m;
       ifl_calib_row(c, &p, tid, 902 + l * INT64_C(129), i * p.tile + m, ROW_M(t), K, 128);
       ifl_pack_a8_b64(tile, ROW_M(t), K, mt, m);
-      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_token_seq(s, t), t, ROW_M(t), K, adapters, 1);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, &waiting, ifl_token_seq(s, t), t, ROW_M(t), 0, K, adapters, 1);
     }
   }
+  if (adapted) ifl_lora_packed(c, &p, tid, &waiting, K, adapters, 1);
   ifl_packed(c, &p);
-  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, 902 + l * INT64_C(129), K, 24576 + l * INT64_C(12288), 128, 128);
   const uint8_t *w = W_W_DOWN(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
@@ -271,6 +273,7 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   enum { K = 64, PANELS = 6, GROUP = 16, GROUPS = 6 };
   const int rows = s->out_rows;
   const ifl_lora_part adapters[] = { {8, 0, 1, 6} };
+  ifl_lora_waiting waiting = {0};
   const int adapted = s->adapter && ifl_lora_any(c, s, adapters, 1);
   const ifl_packing p = ifl_packing_of(c, tid, matmul_f16_f32, 4, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
@@ -281,11 +284,11 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
       ifl_row_rmsnorm(own->row, ROW_LAST(t), W_OUT_NORM, K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, 1160, i * p.tile + m, own->row, K, 64);
       ifl_pack_f32(tile, own->row, K, mt, m);
-      if (adapted) ifl_lora_pack(c, s, &p, tid, ifl_out_row_seq(s, t), t, own->row, K, adapters, 1);
+      if (adapted) ifl_lora_pack(c, s, &p, tid, &waiting, ifl_out_row_seq(s, t), t, own->row, 1, K, adapters, 1);
     }
   }
+  if (adapted) ifl_lora_packed(c, &p, tid, &waiting, K, adapters, 1);
   ifl_packed(c, &p);
-  if (adapted) ifl_lora_packed(c, &p);
   ifl_calib_rows(c, &p, tid, 1160, K, 49152, 64, 64);
   const uint8_t *w = W_EMBED;
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
