@@ -83,6 +83,7 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if b.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
 		return err
 	}
+	b.cost.adapterBytes = float64(m.adapterBytes())
 	if c.Ablate && c.PerOp {
 		return wrong(errors.New("--ablate and --per-op: one at a time"))
 	}

@@ -14,6 +14,9 @@ type cost struct {
 	regions     []regionCost
 	weightBytes float64 // of all matrices of the graph
 	stateBytes  float64 // of fixed-size states per sequence
+	// adapterBytes is the size of the adapter of all sequences, float32 matrices that every
+	// token is multiplied with.
+	adapterBytes float64
 }
 
 // A regionCost is the work of one region in a step.
@@ -126,6 +129,7 @@ func (c *cost) step(segments []segment, l *limits) (sum work) {
 	}
 	states := float64(len(segments)) * c.stateBytes
 	sum.add(l.work(states, 0, 0))
+	sum.add(l.work(c.adapterBytes, 2*c.adapterBytes/4*float64(tokens), l.F32GOPS))
 	return sum
 }
 

@@ -35,6 +35,8 @@ func TestCost(t *testing.T) {
 	if c.weightBytes != 2*200+4000+8*40 || c.stateBytes != 14 {
 		t.Errorf("weights of %g bytes, states of %g", c.weightBytes, c.stateBytes)
 	}
+	withAdapter := c
+	withAdapter.adapterBytes = 200
 	for _, test := range []struct {
 		what               string
 		got                work
@@ -46,6 +48,9 @@ func TestCost(t *testing.T) {
 		// One step at depth 9: the full attention sees 10 rows, the window 4.
 		{"generate", c.generate(1, 3, 9, &limits{}), 2*200 + 4000 + 40*used(3) + 8*3*(10+4) + 14*3,
 			2 * (3*2*200 + 3*2000 + 3*2*20 + 3*3*(10+4)), 2 * 3 * 2 * 200},
+		// An adapter of 50 numbers.
+		{"adapter", withAdapter.generate(1, 3, 9, &limits{}), 2*200 + 4000 + 40*used(3) + 8*3*(10+4) + 14*3 + 200,
+			2 * (3*2*200 + 3*2000 + 3*2*20 + 3*3*(10+4) + 3*50), 2 * 3 * 2 * 200},
 	} {
 		if math.Abs(test.got.bytes-test.bytes) > 1e-6 || test.got.ops != test.ops || test.got.int8Ops != test.int8Op {
 			t.Errorf("%s: %+v, expected %g bytes, %g operations, %g of them int8", test.what, test.got, test.bytes, test.ops, test.int8Op)
