@@ -67,6 +67,9 @@ type adapted struct {
 	a *Adapters
 }
 
+// PackAdapter packs nothing.
+func (m *adapted) PackAdapter(a lora.Packer) (lora.Packer, error) { return a, nil }
+
 // SetAdapter loads or frees an adapter; its files are not read.
 func (m *adapted) SetAdapter(number int32, file lora.Packer) error {
 	m.a.mu.Lock()

@@ -39,6 +39,7 @@ func (m *model) openAdapters(f *engineFlags, taken []string) error {
 	if m.adapters != nil {
 		return nil
 	}
+	taken = append(taken, "none") // of chat: no adapter
 	for _, text := range f.LoRA {
 		a := &loraFile{path: text}
 		if name, path, ok := strings.Cut(text, "="); ok && !strings.ContainsAny(name, `/\`) {
@@ -88,9 +89,13 @@ func (m *model) adapterBytes() (n int64) {
 }
 
 // loadAdapters loads the adapters of --lora and lets queries use the first one.
-func (m *model) loadAdapters(eng *engine.Engine) (err error) {
+func (m *model) loadAdapters(eng *engine.Engine) error {
 	for _, a := range m.adapters {
-		if a.loaded, err = eng.LoadAdapter(a.file, a.bytes); err != nil {
+		packed, err := eng.PackAdapter(a.file, a.bytes)
+		if err == nil {
+			a.loaded, err = eng.LoadAdapter(packed, a.bytes)
+		}
+		if err != nil {
 			return wrong(fmt.Errorf("--lora %s: %w", a.path, err))
 		}
 		a.file.Close()

@@ -93,7 +93,7 @@ func TestAdapterErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--against measure without adapters":   {"bench", "--ablate", "--lora", one},
 		"expected one adapter":                 {"generate", "--ids", "9", "--lora", one, "--lora", two},
-		"--lora /none: stat /none":             {"generate", "--ids", "9", "--lora", "/none"},
+		"--lora /missing: stat /missing":       {"generate", "--ids", "9", "--lora", "/missing"},
 		"is already the name":                  {"serve", "--port", "0", "--lora", "fake=" + one},
 		"a name of at most 128 bytes":          {"serve", "--port", "0", "--lora", strings.Repeat("a", 129) + "=" + one},
 		"already the name of a model or":       {"serve", "--port", "0", "--lora", "a=" + one, "--lora", "A=" + two},

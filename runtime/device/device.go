@@ -57,7 +57,8 @@ const (
 )
 
 // A Context is a started model: its weights, its KV cache and the threads or GPU that
-// compute its steps. It is not safe for concurrent use, except for Counters.
+// compute its steps. It is not safe for concurrent use, except for
+// Counters and PackAdapter.
 type Context interface {
 	// Submit starts to compute a step. The caller must not modify the step until wait,
 	// which it calls exactly once, has returned; then the outputs are filled in. Steps
@@ -75,6 +76,8 @@ type Context interface {
 	CopyCell(to, from int32)
 	MoveInCells(to, from CellRow)
 
+	// PackAdapter reads and packs an adapter for SetAdapter, which then takes less time.
+	PackAdapter(a lora.Packer) (lora.Packer, error)
 	// SetAdapter loads an adapter under a number below MaxAdapters, or frees it with nil.
 	// No step in flight may use the number.
 	SetAdapter(number int32, a lora.Packer) error
@@ -154,6 +157,9 @@ func Ended(err error) (wait func() error) {
 
 // NoAdapters is embedded in contexts that cannot load adapters.
 type NoAdapters struct{}
+
+// PackAdapter returns an error.
+func (n NoAdapters) PackAdapter(a lora.Packer) (lora.Packer, error) { return nil, n.SetAdapter(0, a) }
 
 // SetAdapter returns an error.
 func (NoAdapters) SetAdapter(int32, lora.Packer) error {

@@ -13,6 +13,7 @@ import (
 // Errors of LoadAdapter.
 var (
 	ErrAdapterMemory = errors.New("the memory for adapters is full")
+	ErrLoad          = errors.New("the device did not load the adapter")
 	ErrAdapters      = fmt.Errorf("%d adapters are loaded, which is the most", device.MaxAdapters)
 )
 
@@ -37,22 +38,13 @@ type adapters struct {
 	bytes int64
 }
 
-// PackAdapter packs an adapter with matrices of the given size, so that LoadAdapter takes
-// less time. It may run beside all other calls. The ranks of a partitioned model pack the
-// adapter themselves.
+// PackAdapter reads and packs an adapter with matrices of the given size, so that
+// LoadAdapter takes less time. It may run beside all other calls.
 func (e *Engine) PackAdapter(a lora.Packer, bytes int64) (lora.Packer, error) {
 	if err := e.fitsAdapter(bytes, e.opt.AdapterBytes); err != nil {
 		return nil, err
 	}
-	m := e.manifest
-	if m.Partition != nil || len(m.Sites) == 0 {
-		return a, nil
-	}
-	p, err := a.PackRank(m.Sites, m.RowOrders, m.Sites)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return e.ctx.PackAdapter(a)
 }
 
 // fitsAdapter returns an error if an adapter needs more than the memory that is left.
@@ -79,7 +71,7 @@ func (e *Engine) LoadAdapter(a lora.Packer, bytes int64) (*Adapter, error) {
 		number++
 	}
 	if err := e.ctx.SetAdapter(number, a); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrLoad, err)
 	}
 	l.last++
 	x := &Adapter{number: number, load: l.last, bytes: bytes}

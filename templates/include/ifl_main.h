@@ -100,7 +100,7 @@ static int ifl_check_adapter(const ifl_ctx *c, int32_t n) {
 #ifdef IFL_LORA_PARTS
   return n == -1 || (n >= 0 && n < IFL_ADAPTERS && c->adapter[n]);
 #else
-  return (void)c, n == -1;
+  return (void)c, n >= -1 && n < IFL_ADAPTERS; /* of another rank */
 #endif
 }
 

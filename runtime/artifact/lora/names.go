@@ -35,6 +35,9 @@ func (n *Names) Find(name string) (string, error) {
 	if n.known[name] {
 		return name, nil
 	}
+	if tower := towerOf(name); tower != "" {
+		return "", fmt.Errorf("the adapter changes %q, a matrix of the model's %s part; iflowc compiles the text model: train an adapter of its layers alone", name, tower)
+	}
 	most, best, second := 0, "", ""
 	for _, other := range n.byEnd[endOf(name)] {
 		switch same := commonEnd(name, other); {
@@ -51,6 +54,16 @@ func (n *Names) Find(name string) (string, error) {
 		return "", fmt.Errorf("the adapter changes %q, which can be %q or %q of the model; rename its tensors", name, best, second)
 	}
 	return best, nil
+}
+
+// towerOf returns which part of a multimodal model besides the text model a name belongs to.
+func towerOf(name string) string {
+	for _, word := range []string{"vision", "visual", "audio"} {
+		if strings.Contains(strings.ToLower(name), word) {
+			return word
+		}
+	}
+	return ""
 }
 
 // endOf returns the end of a name from the part before the layer's number on. A name

@@ -18,9 +18,9 @@ const (
 	regexpWork  = 16
 )
 
-// maxRegexps is the most bytes of all patterns that are regular expressions; compiled,
-// they take some 100 times as much.
-const maxRegexps = 64 << 10
+// maxRegexps is the most bytes of the patterns of a list that are regular expressions;
+// compiled, they take some 100 times as much, but classes of Unicode thousands of times.
+const maxRegexps = 16 << 10
 
 // A patternList is rank_pattern or alpha_pattern: numbers by patterns of names. As in
 // PEFT's get_pattern_key, a pattern is a regular expression for the end of a name from a
@@ -60,8 +60,8 @@ func (l *patternList) UnmarshalJSON(data []byte) error {
 			if total += len(key); total > maxRegexps {
 				return fmt.Errorf("regular expressions of more than %d KB; write the layers' names instead", maxRegexps>>10)
 			}
-			if strings.Contains(key, "{") { // a short one can mean a long expression
-				return fmt.Errorf("pattern %.40q: counted repetition is not supported; write the layers' names instead", key)
+			if strings.Contains(key, "{") || strings.Contains(strings.ToLower(key), `\p`) { // a short one can mean a long expression
+				return fmt.Errorf("pattern %.40q: counted repetition and classes of Unicode are not supported; write the layers' names instead", key)
 			}
 			if p.expr, err = regexp.Compile(`^(?:(?:.*\.)?(?:` + key + `))$`); err != nil {
 				return fmt.Errorf("pattern %.40q: %w; write the layers' names instead", key, err)

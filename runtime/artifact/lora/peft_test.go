@@ -99,7 +99,8 @@ func TestRefusedConfigs(t *testing.T) {
 		`"alpha_pattern":{"(a{99}){99}":2}`:     "counted repetition",
 		`"alpha_pattern":{"a":1e999}`:           "want a number",
 		`"alpha_pattern":[[[[1]]]]`:             "nested",
-		fmt.Sprintf(`"alpha_pattern":{"(%s)":2}`, strings.Repeat("a", 70_000)): "of more than 64 KB",
+		fmt.Sprintf(`"alpha_pattern":{"(%s)":2}`, strings.Repeat("a", 17_000)): "of more than 16 KB",
+		`"rank_pattern":{"[\\pL]q":2}`:                                         "classes of Unicode",
 		strings.Repeat(`"x":"`+strings.Repeat("a", 1<<20)+`",`, 5) + `"y":1`:   "at most 4 MB",
 	} {
 		dirs[want] = folder(t, `{"peft_type":"LORA","r":2,`+setting+`}`, good...)
@@ -114,11 +115,11 @@ func TestRefusedConfigs(t *testing.T) {
 func TestManyPatterns(t *testing.T) {
 	t.Parallel()
 	var all []checkpointtest.Fixture
-	for i := range 60 {
+	for i := range 260 {
 		all = append(all, peft(fmt.Sprintf("model.layers.%d.self_attn.q_proj", i), 1, 1, 1)...)
 	}
-	config := fmt.Sprintf(`{"peft_type":"LORA","r":1,"rank_pattern":{"(%s)":2}}`, strings.Repeat("a", 60_000))
-	wantErrors(t, map[string]string{"1 patterns for 60 matrices are too many": folder(t, config, all...)})
+	config := fmt.Sprintf(`{"peft_type":"LORA","r":1,"rank_pattern":{"(%s)":2}}`, strings.Repeat("a", 16_000))
+	wantErrors(t, map[string]string{"1 patterns for 260 matrices are too many": folder(t, config, all...)})
 }
 
 // TestRefusedTensors checks that tensors that are no LoRA matrices are refused.

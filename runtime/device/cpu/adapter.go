@@ -19,15 +19,28 @@ type siteHeader struct {
 	a, b unsafe.Pointer
 }
 
+// PackAdapter packs the adapter for the model's sites.
+func (m *model) PackAdapter(a lora.Packer) (lora.Packer, error) {
+	p, err := a.PackRank(m.sites, m.orders, m.sites)
+	if err != nil { // not a nil *Packed
+		return nil, err
+	}
+	return p, nil
+}
+
 // SetAdapter copies the adapter's matrices to memory that C code reads.
 func (m *model) SetAdapter(number int32, a lora.Packer) error {
 	if number < 0 || number >= device.MaxAdapters {
 		return fmt.Errorf("bug: adapter number %d", number)
 	}
+	if len(m.sites) == 0 { // a rank without matrices that adapters can change
+		return nil
+	}
 	if m.lib.setAdapter == 0 {
-		return errors.New("the model has no matrices that adapters can change")
+		return errors.New("the model's library cannot load adapters; compile the model again")
 	}
 	var region *device.Region
+	at := uintptr(0)
 	if a != nil {
 		packed, err := a.PackRank(m.sites, m.orders, m.sites)
 		if err != nil {
@@ -36,9 +49,6 @@ func (m *model) SetAdapter(number int32, a lora.Packer) error {
 		if region, err = mapAdapter(packed); err != nil {
 			return err
 		}
-	}
-	at := uintptr(0)
-	if region != nil {
 		at = uintptr(unsafe.Pointer(&region.Bytes[0]))
 	}
 	purego.SyscallN(m.lib.setAdapter, m.handle, uintptr(number), at)

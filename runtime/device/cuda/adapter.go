@@ -63,6 +63,15 @@ func changesOf(plan *manifest.CUDA, p *lora.Packed) []bool {
 	return out
 }
 
+// PackAdapter packs the adapter for the program's sites.
+func (m *model) PackAdapter(a lora.Packer) (lora.Packer, error) {
+	p, err := a.PackRank(m.cfg.Sites, m.cfg.Orders, m.cfg.Sites)
+	if err != nil { // not a nil *Packed
+		return nil, err
+	}
+	return p, nil
+}
+
 // SetAdapter copies the adapter's matrices to the GPU. It reads the files while steps run,
 // and waits for a step in progress to enter the matrices into the table of adapters, which
 // captured graphs read too.
@@ -71,8 +80,8 @@ func (m *model) SetAdapter(number int32, a lora.Packer) error {
 		return fmt.Errorf("bug: adapter number %d", number)
 	}
 	switch n := sitesOf(m.Plan); {
-	case n == 0:
-		return errors.New("the model has no matrices that adapters can change")
+	case n == 0: // a rank without matrices that adapters can change
+		return nil
 	case n > len(m.cfg.Sites):
 		return fmt.Errorf("bug: %d sites of adapters, the program has %d", len(m.cfg.Sites), n)
 	}
@@ -109,7 +118,7 @@ func (m *model) SetAdapter(number int32, a lora.Packer) error {
 
 // loaded reports whether a step may use an adapter's number; -1 is none.
 func (m *model) loaded(number int32) bool {
-	return number == -1 || number >= 0 && number < device.MaxAdapters && m.memory.header.adapter[number] != 0
+	return number == -1 || number >= 0 && number < device.MaxAdapters && (m.memory.header.adapter[number] != 0 || len(m.Plan.Adapted) == 0)
 }
 
 // uploadAdapter copies the headers of an adapter's sites, then its matrices, to one

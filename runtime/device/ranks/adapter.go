@@ -3,6 +3,7 @@
 package ranks
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,57 +15,96 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A shared adapter is packed for a rank of a model whose ranks have all sites together.
-type shared struct {
-	lora.Packer
-	all []manifest.Site
+// shares are an adapter packed for each rank; nil: nothing is loaded.
+type shares []*lora.Packed
+
+// PackRank returns an error: the ranks' shares are packed already.
+func (shares) PackRank([]manifest.Site, [][]manifest.RowRun, []manifest.Site) (*lora.Packed, error) {
+	return nil, errors.New("bug: the shares of an adapter are packed")
 }
 
-func (s shared) PackRank(sites []manifest.Site, orders [][]manifest.RowRun, _ []manifest.Site) (*lora.Packed, error) {
-	return s.Packer.PackRank(sites, orders, s.all)
-}
-
-// setAdapter loads an adapter of a model with the given sites, or frees it with nil.
-func (m *runner) setAdapter(number int32, a lora.Packer, all []manifest.Site) error {
-	if a != nil {
-		a = shared{a, all}
+// sharesOf returns an adapter packed for every rank of a program; of nil, no adapter.
+func sharesOf(p Program, a lora.Packer) (shares, error) {
+	if list, ok := a.(shares); ok {
+		return list, nil
 	}
-	if err := m.ctx.SetAdapter(number, a); err != nil {
+	ranks, err := p.Shares()
+	if err != nil {
+		return nil, err
+	}
+	list := make(shares, len(ranks))
+	for r, m := range ranks {
+		if a == nil {
+			continue
+		}
+		if list[r], err = a.PackRank(m.Sites, m.RowOrders, p.Manifest().Sites); err != nil {
+			return nil, err
+		}
+		if n := len(list[r].Data); n > adapterFloats {
+			return nil, fmt.Errorf("the adapter has %d numbers for rank %d, expected at most %d", n, r, adapterFloats)
+		}
+	}
+	return list, nil
+}
+
+// packed is sharesOf as a Packer.
+func packed(p Program, a lora.Packer) (lora.Packer, error) {
+	list, err := sharesOf(p, a)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// setAdapter loads the rank's share of an adapter, or frees the number with nil.
+func (m *runner) setAdapter(number int32, p *lora.Packed) (err error) {
+	if p == nil {
+		err = m.ctx.SetAdapter(number, nil)
+	} else {
+		err = m.ctx.SetAdapter(number, p)
+	}
+	if err != nil {
 		return fmt.Errorf("rank %d of the model: %w", m.rank, err)
 	}
 	return nil
 }
 
-// An adapterHead announces an adapter packed for the receiving rank. Without sites it
-// frees the number.
+// An adapterHead announces an adapter packed for the receiving rank.
 type adapterHead struct {
 	Number int32             `json:"number"`
+	Free   bool              `json:"free,omitempty"` // free the number; nothing follows
 	Sites  []lora.PackedSite `json:"sites,omitempty"`
 	Floats int               `json:"floats"`
 }
 
 const (
-	adapterChunk  = 4 << 20 // words of an adapter per message
-	adapterFloats = 1 << 31 // most numbers of an adapter
+	adapterChunk  = 256 << 10 // words of an adapter per message
+	adapterFloats = 1 << 31   // most numbers of an adapter on a rank
 	adapterLimit  = time.Minute
 )
 
-// SetAdapter packs an adapter for every rank and sends it, after the steps submitted before.
+// PackAdapter packs an adapter for every rank.
+func (m *remoteModel) PackAdapter(a lora.Packer) (lora.Packer, error) { return packed(m.program, a) }
+
+// SetAdapter loads or frees an adapter on every rank, after the steps submitted before.
 func (m *remoteModel) SetAdapter(number int32, a lora.Packer) error {
-	err := m.setAdapter(number, a)
-	if err != nil && a != nil && m.Why() == nil {
-		m.setAdapter(number, nil) // on the ranks that have loaded it
+	list, err := sharesOf(m.program, a)
+	if err != nil {
+		return err
+	}
+	if err = m.setAdapter(number, list); err != nil && a != nil && m.Why() == nil {
+		m.setAdapter(number, make(shares, len(list))) // on the ranks that have loaded it
 	}
 	return err
 }
 
-func (m *remoteModel) setAdapter(number int32, a lora.Packer) error {
+func (m *remoteModel) setAdapter(number int32, list shares) error {
 	if err := m.Why(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
 	m.orders <- &order{alone: true, own: func() error {
-		refused, err := m.loadEverywhere(number, a)
+		refused, err := m.loadEverywhere(number, list)
 		if err != nil {
 			refused = m.failed(err)
 		}
@@ -74,53 +114,62 @@ func (m *remoteModel) setAdapter(number int32, a lora.Packer) error {
 	select {
 	case err := <-ended:
 		return err
+	case <-m.Broken():
+		return m.Why()
 	case <-m.stuck:
 		return m.Why()
 	}
 }
 
 // loadEverywhere loads an adapter on every rank. refused is the error of a rank that goes on
-// without it; after err the job cannot.
-func (m *remoteModel) loadEverywhere(number int32, a lora.Packer) (refused, err error) {
-	shares, refused := m.program.Shares()
-	if refused != nil {
-		return refused, nil
-	}
-	all := m.program.Manifest().Sites
-	for r := 1; r < len(shares); r++ {
-		p := &lora.Packed{}
-		if a != nil {
-			if p, refused = a.PackRank(shares[r].Sites, shares[r].RowOrders, all); refused != nil {
-				return refused, nil
-			}
+// without it; after err the job cannot. The ranks get their shares chunk by chunk, so that
+// none of them hears nothing for long.
+func (m *remoteModel) loadEverywhere(number int32, list shares) (refused, err error) {
+	most := 0
+	for r := 1; r < len(list); r++ {
+		head := adapterHead{Number: number, Free: list[r] == nil}
+		if p := list[r]; p != nil {
+			head.Sites, head.Floats = p.Sites, len(p.Data)
+			most = max(most, len(p.Data))
 		}
-		if refused, err = m.sendAdapter(r, number, p); refused != nil || err != nil {
-			return refused, err
+		w, err := appendJSON(words(msgAdapter), &head)
+		if err == nil {
+			err = m.control.Send(r, comm.Control, bytesOf(w))
 		}
-	}
-	return m.me.setAdapter(number, a, all), nil
-}
-
-// sendAdapter sends a packed adapter to a rank and waits until it has loaded it.
-func (m *remoteModel) sendAdapter(rank int, number int32, p *lora.Packed) (refused, err error) {
-	head, err := appendJSON(words(msgAdapter), &adapterHead{number, p.Sites, len(p.Data)})
-	if err != nil {
-		return nil, err
-	}
-	if err := m.control.Send(rank, comm.Control, bytesOf(head)); err != nil {
-		return nil, err
-	}
-	for data := p.Data; ; {
-		n := min(len(data), adapterChunk)
-		w := append(words(msgAdapterData), make([]int32, n)...)
-		copy(bytesOf(w[1:]), bytesOf(data[:n]))
-		if err := m.control.Send(rank, comm.Control, bytesOf(w)); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		if data = data[n:]; len(data) == 0 {
-			break
+	}
+	for at := 0; at < most; at += adapterChunk {
+		for r := 1; r < len(list); r++ {
+			if err := m.sendChunk(r, list[r], at); err != nil {
+				return nil, err
+			}
 		}
 	}
+	for r := 1; r < len(list); r++ {
+		answer, err := m.loaded(r)
+		if err != nil {
+			return nil, err
+		}
+		refused = cmp.Or(refused, answer)
+	}
+	return cmp.Or(refused, m.me.setAdapter(number, list[0])), nil
+}
+
+// sendChunk sends some numbers of a share, from an index on, if it has so many.
+func (m *remoteModel) sendChunk(rank int, p *lora.Packed, at int) error {
+	if p == nil || at >= len(p.Data) {
+		return nil
+	}
+	data := p.Data[at:min(at+adapterChunk, len(p.Data))]
+	w := append(words(msgAdapterData), make([]int32, len(data))...)
+	copy(bytesOf(w[1:]), bytesOf(data))
+	return m.control.Send(rank, comm.Control, bytesOf(w))
+}
+
+// loaded waits for a rank's reply to an adapter.
+func (m *remoteModel) loaded(rank int) (refused, err error) {
 	answer, err := m.control.Await(rank, comm.Reply, adapterLimit)
 	if err != nil {
 		return nil, err
@@ -143,7 +192,7 @@ func (m *remoteModel) sendAdapter(rank int, number int32, p *lora.Packed) (refus
 type coming struct {
 	number int32
 	floats int
-	packed *lora.Packed
+	packed *lora.Packed // nil: the number is freed
 }
 
 // adapter receives an adapter's head or some of its numbers; with the last ones it loads the
@@ -154,29 +203,29 @@ func (f *worker) adapter(what int, w []int32) error {
 		if err := json.Unmarshal(bytesOf(w), &head); err != nil {
 			return fmt.Errorf("bug: rank 0 sent an invalid adapter: %w", err)
 		}
-		if head.Number < 0 || head.Number >= device.MaxAdapters || head.Floats < 0 || head.Floats > adapterFloats {
+		if head.Number < 0 || head.Number >= device.MaxAdapters || head.Floats < 0 || head.Floats > adapterFloats || head.Free && head.Floats > 0 {
 			return fmt.Errorf("bug: rank 0 sent adapter %d of %d numbers", head.Number, head.Floats)
 		}
-		f.coming = &coming{head.Number, head.Floats, &lora.Packed{Sites: head.Sites}}
-		return nil
+		f.coming = &coming{number: head.Number, floats: head.Floats}
+		if !head.Free {
+			f.coming.packed = &lora.Packed{Sites: head.Sites, Data: make([]float32, 0, head.Floats)}
+		}
+	} else {
+		c := f.coming
+		if c == nil || c.packed == nil || len(c.packed.Data)+len(w) > c.floats {
+			return errors.New("bug: rank 0 sent numbers of no adapter")
+		}
+		at := len(c.packed.Data)
+		c.packed.Data = c.packed.Data[:at+len(w)]
+		copy(bytesOf(c.packed.Data[at:]), bytesOf(w))
 	}
 	c := f.coming
-	if c == nil || len(c.packed.Data)+len(w) > c.floats {
-		return errors.New("bug: rank 0 sent numbers of no adapter")
-	}
-	at := len(c.packed.Data)
-	c.packed.Data = append(c.packed.Data, make([]float32, len(w))...)
-	copy(bytesOf(c.packed.Data[at:]), bytesOf(w))
-	if len(c.packed.Data) < c.floats {
+	if c.packed != nil && len(c.packed.Data) < c.floats {
 		return nil
 	}
 	f.coming = nil
-	var a lora.Packer
-	if len(c.packed.Sites) > 0 {
-		a = c.packed
-	}
 	var answer reply
-	if err := f.me.setAdapter(c.number, a, nil); err != nil {
+	if err := f.me.setAdapter(c.number, c.packed); err != nil {
 		answer.Error = err.Error()
 	}
 	return f.answer(&answer)

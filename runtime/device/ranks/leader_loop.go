@@ -65,6 +65,7 @@ func (p *stepLoop) run(o *order) {
 	err := p.Why()
 	if err == nil && o.words == nil {
 		err := p.failed(o.own())
+		p.markAlive()
 		if o.step != nil {
 			o.step.ended(err)
 		}

@@ -59,22 +59,28 @@ func (l *threadModel) MoveInCells(to, from device.CellRow) {
 	l.each(func(c device.Context) { c.MoveInCells(to, from) })
 }
 
+// PackAdapter packs an adapter for every rank.
+func (l *threadModel) PackAdapter(a lora.Packer) (lora.Packer, error) { return packed(l.program, a) }
+
 // SetAdapter loads or frees an adapter on every rank, after the steps submitted before.
 func (l *threadModel) SetAdapter(number int32, a lora.Packer) error {
 	if err := l.Why(); err != nil {
 		return err
 	}
-	err := l.setAdapter(number, a)
-	if err != nil && a != nil {
-		l.setAdapter(number, nil) // on the ranks that have loaded it
+	list, err := sharesOf(l.program, a)
+	if err != nil {
+		return err
+	}
+	if err = l.setAdapter(number, list); err != nil && a != nil {
+		l.setAdapter(number, make(shares, len(l.runners))) // on the ranks that have loaded it
 	}
 	return err
 }
 
-func (l *threadModel) setAdapter(number int32, a lora.Packer) error {
+func (l *threadModel) setAdapter(number int32, list shares) error {
 	ended := make(chan error, len(l.runners))
-	for _, m := range l.runners {
-		m.jobs <- func() { ended <- m.setAdapter(number, a, l.program.Manifest().Sites) }
+	for i, m := range l.runners {
+		m.jobs <- func() { ended <- m.setAdapter(number, list[i]) }
 	}
 	var first error
 	for range l.runners {

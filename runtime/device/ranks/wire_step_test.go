@@ -122,6 +122,8 @@ func TestCopies(t *testing.T) {
 // A recorder is a context that records a copy.
 type recorder string
 
+func (r *recorder) PackAdapter(a lora.Packer) (lora.Packer, error) { return a, nil }
+
 func (r *recorder) SetAdapter(n int32, a lora.Packer) error {
 	*r = recorder(fmt.Sprintf("adapter %d %v", n, a != nil))
 	return nil

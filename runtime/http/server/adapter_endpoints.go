@@ -89,7 +89,7 @@ func (s *Server) load(r *http.Request, name, path string) error {
 		e := invalid("lora_path", "lora_path: %v; unload another adapter, or start the service with more --lora-memory", err).withCode("adapter_memory_full")
 		e.status, e.Type = http.StatusInsufficientStorage, serverError
 		return e
-	case errors.Is(err, scheduler.ErrClosed), r.Context().Err() != nil:
+	case errors.Is(err, scheduler.ErrClosed), errors.Is(err, engine.ErrLoad), r.Context().Err() != nil: // no fault of the request
 		return err
 	case err != nil:
 		return invalid("lora_path", "lora_path: %v", err)

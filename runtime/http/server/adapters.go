@@ -185,6 +185,9 @@ func (s *Server) selectModel(r *http.Request, name string) error {
 	return nil
 }
 
+// maxModelName is the most bytes of a name in a request.
+const maxModelName = 1024
+
 // lookUp finds a name: base reports whether it is one of the model's, else get returns
 // the adapter. Case, Ollama's tag ":latest" and what is in front of a slash, such as a
 // client's "openai/", do not matter.
@@ -192,8 +195,9 @@ func (s *Server) lookUp(name string, get func(name string) *Adapter) (base bool,
 	if name == "" {
 		return true, nil
 	}
-	for rest, more := name, true; more; _, rest, more = strings.Cut(rest, "/") {
-		if slices.ContainsFunc(s.reserved(), func(k string) bool { return sameName(k, rest) }) {
+	reserved := s.reserved()
+	for rest, more := name, len(name) <= maxModelName; more; _, rest, more = strings.Cut(rest, "/") {
+		if slices.ContainsFunc(reserved, func(k string) bool { return sameName(k, rest) }) {
 			return true, nil
 		}
 		if a := get(rest); a != nil {
