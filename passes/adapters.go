@@ -26,10 +26,24 @@ func addAdapters(_ *Env, m *ir.Module) error {
 		for _, b := range g.Blocks() {
 			for i := 0; i < len(b.Ops); i++ {
 				op := b.Ops[i]
-				if op.Def != ops.Matmul || op.Result().Role() == "sequences" || !able[op.Args[1].Value] || i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
+				if op.Def != ops.Matmul || op.Int("slices") > 1 || op.Result().Role() == "sequences" || i+1 < len(b.Ops) && b.Ops[i+1].Def == ops.Lora {
 					continue
 				}
-				if err := addAdapter(g, b, i, names); err != nil {
+				var which []int // of the parts of its weight
+				parts := partsOf(m, op.Args[1].Value)
+				for k, part := range parts {
+					if able[part] {
+						which = append(which, k)
+					}
+				}
+				if len(which) == 0 {
+					continue
+				}
+				var attrs ir.Attrs
+				if len(which) < len(parts) {
+					attrs.Set("parts", which)
+				}
+				if err := addAdapter(g, b, i, attrs, names); err != nil {
 					return err
 				}
 			}
@@ -39,13 +53,13 @@ func addAdapters(_ *Env, m *ir.Module) error {
 }
 
 // addAdapter adds the op after matmul i of a block.
-func addAdapter(g *ir.Graph, b *ir.Block, i int, names *ir.Names) error {
+func addAdapter(g *ir.Graph, b *ir.Block, i int, attrs ir.Attrs, names *ir.Names) error {
 	op := b.Ops[i]
 	x, y := op.Args[0].Value, op.Result()
 	if x.Op != nil && x.Op.Def == ops.QuantizeAct {
 		x = x.Op.Args[0].Value
 	}
-	lora, err := ir.NewOp(ops.Lora, []ir.Arg{ir.A(y), ir.A(x), op.Args[1]}, nil, names.Fresh(y.Name+"_lora"))
+	lora, err := ir.NewOp(ops.Lora, []ir.Arg{ir.A(y), ir.A(x), op.Args[1]}, attrs, names.Fresh(y.Name+"_lora"))
 	if err != nil {
 		return err
 	}
@@ -57,9 +71,10 @@ func addAdapter(g *ir.Graph, b *ir.Block, i int, names *ir.Names) error {
 	return nil
 }
 
-// adaptable returns the weights to which adapters can add: those of matmuls whose rows are
-// rows of stored matrices. All uses of these matrices must be such matmuls, except lookups in
-// a table that is the head's matrix too, and those that only propose tokens.
+// adaptable returns the weights, before merging, to which adapters can add: those of matmuls
+// whose rows are rows of stored matrices. All uses of these matrices must be such matmuls,
+// except lookups in a table that is the head's matrix too, and those that only propose
+// tokens.
 func adaptable(m *ir.Module) map[*ir.Value]bool {
 	drafts := draftWeights(m)
 	able, otherwise := map[*ir.Value]bool{}, map[string]bool{}
@@ -69,7 +84,9 @@ func adaptable(m *ir.Module) map[*ir.Value]bool {
 				switch w := a.Value; {
 				case w.Kind != ir.Weight || w.Transform == nil || drafts[w] || op.Def == ops.Embed || op.Def == ops.Lora:
 				case op.Def == ops.Matmul && op.Int("slices") == 1 && selectsRows(m, w.Transform):
-					able[w] = true
+					for _, part := range partsOf(m, w) {
+						able[part] = true
+					}
 				default:
 					for _, name := range sourcesOf(m, w.Transform) {
 						otherwise[name] = true

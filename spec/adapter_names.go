@@ -58,7 +58,7 @@ func (m *Model) AdapterNames() map[string][]Alias {
 	}
 	out := map[string][]Alias{}
 	for _, format := range []string{"", "gguf"} {
-		if format == own {
+		if format == own || m.Net.Topology() == "encoder_decoder" { // whose GGUF files name both stacks otherwise
 			continue
 		}
 		f := fam.names(m.Spec.Config, format)
@@ -177,6 +177,9 @@ func (f *fileFormat) aliases(m *Model, std string) (out []Alias) {
 			}
 			if base, ok := strings.CutSuffix(f.nameOf(m, &list[i], std), ".weight"); ok {
 				a.Name = base
+				if _, gated := m.tensors[strings.Replace(std, ".w1.", ".w3.", 1)]; part == "feed_forward.w1" && !gated {
+					a.Name = strings.Replace(base, ".ffn_gate", ".ffn_up", 1) // GGUF's name of the first of two matrices
+				}
 				out = append(out, a)
 			}
 		}

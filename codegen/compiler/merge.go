@@ -37,6 +37,9 @@ func (m *Model) mergeAdapter() error {
 	index, merged := lora.NewNames(names), map[string]string{}
 	for i, x := range a.Matrices() {
 		name, err := index.Find(x.Name)
+		if err != nil && a.Unchanged(i) {
+			continue
+		}
 		if head := x.Name[strings.LastIndexByte(x.Name, '.')+1:]; err != nil && (head == "lm_head" || head == "output") {
 			return fmt.Errorf("%s: the adapter changes %q, but this model's output head is also the token embedding, which would change too; load the adapter at run time with --lora", m.opt.MergeLoRA, x.Name)
 		}
@@ -80,12 +83,7 @@ type mergeTarget struct {
 
 // mergeTargets returns the stored matrices that are no embeddings, by their names.
 func (m *Model) mergeTargets() map[string]mergeTarget {
-	embeddings := map[string]bool{} // some are output heads too
-	for _, std := range m.Model.Tensors() {
-		if t, _ := m.Tensor(std); strings.HasSuffix(std, "embeddings.weight") {
-			embeddings[t.File] = true
-		}
-	}
+	embeddings := m.embeddings()
 	out := map[string]mergeTarget{}
 	aliases := m.AdapterNames()
 	for _, std := range m.Model.Tensors() {

@@ -15,7 +15,7 @@ import (
 
 // addSites describes in a program's manifest which stored matrices adapters change.
 func (m *Model) addSites(p *codegen.CPUModel) error {
-	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), orders: map[string]int{}}
+	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), embeddings: m.embeddings(), orders: map[string]int{}}
 	for _, s := range p.Sites {
 		if err := w.add(s); err != nil {
 			return fmt.Errorf("adapters of %s%v: %w", s.Weight, s.Index, err)
@@ -36,11 +36,12 @@ func (m *Model) storedMatrix(name string) (rows, cols int, err error) {
 
 // A siteWriter makes the sites of a manifest.
 type siteWriter struct {
-	stored  func(name string) (rows, cols int, err error)
-	aliases map[string][]spec.Alias
-	sites   []manifest.Site
-	list    [][]manifest.RowRun
-	orders  map[string]int // index in list by text
+	stored     func(name string) (rows, cols int, err error)
+	aliases    map[string][]spec.Alias
+	embeddings map[string]bool // stored matrices that are lookup tables of tokens
+	sites      []manifest.Site
+	list       [][]manifest.RowRun
+	orders     map[string]int // index in list by text
 }
 
 func (w *siteWriter) add(s layout.Site) error {
@@ -52,37 +53,54 @@ func (w *siteWriter) add(s layout.Site) error {
 		return fmt.Errorf("bug: %d of %d rows", len(rows), s.Rows)
 	}
 	site := manifest.Site{Weight: s.Weight, Index: s.Index, Rows: s.Rows, Cols: s.Cols}
-	pairs := map[*storedMatrix][]rowPair{}
-	var matrices []*storedMatrix
+	pairs := map[storedMatrix][]rowPair{}
+	var matrices []storedMatrix
 	for to, r := range rows[:s.Rows] {
 		if r.of == nil { // padding
 			continue
 		}
-		if pairs[r.of] == nil {
-			matrices = append(matrices, r.of)
+		of := *r.of
+		if pairs[of] == nil {
+			matrices = append(matrices, of)
 		}
-		pairs[r.of] = append(pairs[r.of], rowPair{to, r.row})
+		pairs[of] = append(pairs[of], rowPair{to, r.row})
 	}
 	for _, of := range matrices {
 		part := manifest.SitePart{Out: of.out, In: of.in, FromCol: of.fromCol, Scale: of.scale}
-		if s.Tied { // the file's name is that of the embedding, which is no matrix product
-			order := w.order(pairs[of])
-			part.Names = []manifest.SiteName{{Name: "lm_head", Order: order}, {Name: "output", Order: order}}
-		} else {
-			part.Names = w.names(of, pairs[of])
-		}
+		part.Names = w.names(of, pairs[of])
 		site.Parts = append(site.Parts, part)
 	}
 	w.sites = append(w.sites, site)
 	return nil
 }
 
+// tiedHeads are the names of output heads that are also the token embedding, in transformers'
+// models and in GGUF files.
+var tiedHeads = []string{"lm_head", "output", "cls.predictions.decoder", "lm_head.decoder", "vocab_projector"}
+
+// embeddings returns the stored matrices that are lookup tables; some are heads too.
+func (m *Model) embeddings() map[string]bool {
+	out := map[string]bool{}
+	for _, std := range m.Model.Tensors() {
+		if t, _ := m.Tensor(std); strings.HasSuffix(std, "embeddings.weight") {
+			out[t.File] = true
+		}
+	}
+	return out
+}
+
 // A rowPair is a row of a site and of a stored matrix.
 type rowPair struct{ to, from int }
 
 // names returns the names of a matrix in its own file and in files of other formats.
-func (w *siteWriter) names(of *storedMatrix, pairs []rowPair) []manifest.SiteName {
-	out := []manifest.SiteName{{Name: strings.TrimSuffix(of.name, ".weight"), Order: w.order(pairs)}}
+func (w *siteWriter) names(of storedMatrix, pairs []rowPair) (out []manifest.SiteName) {
+	if w.embeddings[of.name] { // that name is of a lookup, which is no matrix product
+		for _, head := range tiedHeads {
+			out = append(out, manifest.SiteName{Name: head, Order: w.order(pairs)})
+		}
+		return out
+	}
+	out = []manifest.SiteName{{Name: strings.TrimSuffix(of.name, ".weight"), Order: w.order(pairs)}}
 	for _, a := range w.aliases[of.name] {
 		other := slices.Clone(pairs)
 		for i := range other {

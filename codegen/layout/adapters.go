@@ -14,7 +14,6 @@ type Site struct {
 	Index      []int
 	Transform  *tensor.Transform // over stored tensors
 	Rows, Cols int
-	Tied       bool // the weight is also the token embedding
 }
 
 // Adapters are the sites of a matmul: of a weight, or of each weight that it is made of.
@@ -51,12 +50,15 @@ func (l *Layout) adapters(op *ir.Op) (*Adapters, error) {
 		if len(list) > 1 && n%16 != 0 {
 			return nil, fmt.Errorf("%s: %s has %d rows, not whole panels of 16", Position(op), w, n)
 		}
-		part := AdapterPart{Site: l.site(w), First: first, Step: step, Panels: Round16(n) / 16}
+		part := AdapterPart{First: first, Step: step, Panels: Round16(n) / 16}
 		if step > 1 {
 			part.First = i
 		}
 		first += part.Panels
-		a.Parts = append(a.Parts, part)
+		if only := op.Ints("parts"); only == nil || slices.Contains(only, i) {
+			part.Site = l.site(w)
+			a.Parts = append(a.Parts, part)
+		}
 	}
 	return a, nil
 }
@@ -68,7 +70,7 @@ func (l *Layout) site(w *ir.Value) int {
 	}
 	at := len(l.Sites)
 	l.sites[w] = at
-	s := Site{Weight: w.Name, Transform: l.resolve(w.Transform), Rows: w.Type.Shape[0].N, Cols: w.Type.Cols(), Tied: l.embeds(w)}
+	s := Site{Weight: w.Name, Transform: l.resolve(w.Transform), Rows: w.Type.Shape[0].N, Cols: w.Type.Cols()}
 	if len(w.Count) == 0 {
 		l.Sites = append(l.Sites, s)
 		return at
@@ -78,13 +80,4 @@ func (l *Layout) site(w *ir.Value) int {
 		l.Sites = append(l.Sites, s)
 	}
 	return at
-}
-
-// embeds reports whether a weight is a lookup table of tokens too.
-func (l *Layout) embeds(w *ir.Value) bool {
-	return slices.ContainsFunc(l.Module.Graphs, func(g *ir.Graph) bool {
-		return slices.ContainsFunc(g.FindOps("embed"), func(op *ir.Op) bool {
-			return op.Args[1].Value == w || op.Args[1].Transform.String() == w.Transform.String()
-		})
-	})
 }

@@ -13,6 +13,7 @@ var Lora = &ir.OpDef{
 	Doc: "y' = y + x · (B·A)ᵀ on the rows of sequences with an adapter that changes w; other rows are y. " +
 		"A [r, K] and B [N, r] are the adapter's matrices for w, with its scale in B (Hu et al., LoRA, 2021, §4.1). y must be x · wᵀ, but x is not rounded. w is not read.",
 	Params: []ir.ParamDef{param("y", "f32[T, N]", value), param("x", "f32[T, K]", value), param("w", "[N, K]", weight)},
+	Attrs:  []ir.AttrDef{{Name: "parts", Kind: ir.IntsAttr, Doc: "of a w made of several weights, those that adapters can change; default: all"}},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		y, err := matrix(o.Args[0])

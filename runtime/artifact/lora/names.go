@@ -97,7 +97,7 @@ func commonEnd(a, b string) int {
 func whyMissing(name string) string {
 	switch {
 	case strings.Contains(name, "expert") || strings.HasSuffix(name, "_exps"):
-		return "a matrix of experts, which requests cannot choose adapters for; merge the adapter with iflowc compile --merge-lora"
+		return "a matrix of experts, which adapters cannot change at run time; if each expert is a tensor of its own, merge the adapter with iflowc compile --merge-lora"
 	case slices.ContainsFunc([]string{"embed", "wte", "wpe", "token_embd"}, func(s string) bool { return strings.Contains(name, s) }):
 		return "an embedding: " + reasonEmbedding
 	}

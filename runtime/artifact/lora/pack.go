@@ -124,6 +124,9 @@ func (a *Adapter) plan(sites []manifest.Site, orders [][]manifest.RowRun, all []
 	pairs := make(map[string]int, len(a.pairs)) // by the model's name
 	for i := range a.pairs {
 		name, err := names.Find(a.pairs[i].Name)
+		if err != nil && a.Unchanged(i) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

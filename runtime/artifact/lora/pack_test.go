@@ -198,3 +198,26 @@ func TestOverflow(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestUnchanged: a matrix that the model lacks is no error if its B is 0.
+func TestUnchanged(t *testing.T) {
+	t.Parallel()
+	site := manifest.Site{Weight: "q", Rows: 16, Cols: 16, Parts: []manifest.SitePart{{Names: []manifest.SiteName{{Name: "layers.0.q"}}, Out: 16, In: 16}}}
+	orders := [][]manifest.RowRun{{{ToStep: 1, FromStep: 1, Count: 16}}}
+	other := peft("vision_tower.layers.0.q", 2, 16, 16)
+	for _, zero := range []bool{true, false} {
+		if zero {
+			clear(other[1].Raw)
+		} else {
+			other[1].Raw[len(other[1].Raw)-1] = 1
+		}
+		a := open(t, folder(t, `{"peft_type":"LORA","r":2,"lora_alpha":2}`, append(peft("layers.0.q", 2, 16, 16), other...)...))
+		p, err := a.Pack([]manifest.Site{site}, orders)
+		if (err == nil) != zero {
+			t.Errorf("B is zero: %t, error %v", zero, err)
+		}
+		if err == nil && p.Sites[0].Rank != 2 {
+			t.Errorf("rank %d", p.Sites[0].Rank)
+		}
+	}
+}

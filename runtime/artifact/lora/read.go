@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
@@ -53,6 +54,21 @@ func (a *Adapter) Read(index int) (matrixA, matrixB []float32, err error) {
 		return nil, nil, err
 	}
 	return matrixA, matrixB, nil
+}
+
+// Unchanged reports whether all of B of a matrix is 0, as PEFT starts: the adapter changes
+// nothing then, because the training has not used the matrix. Such are those of a vision
+// tower after training with texts alone.
+func (a *Adapter) Unchanged(index int) bool {
+	t := &a.pairs[index].b
+	raw := make([]byte, min(t.Bytes, 1<<20))
+	for at := int64(0); at < t.Bytes; at += int64(len(raw)) {
+		part := raw[:min(t.Bytes-at, int64(len(raw)))]
+		if _, err := a.file.ReadAt(part, t.Offset+at); err != nil || slices.ContainsFunc(part, func(b byte) bool { return b != 0 }) {
+			return false
+		}
+	}
+	return true
 }
 
 // read returns the numbers of a tensor; their products with the scale are finite too.

@@ -1,0 +1,45 @@
+package compiler
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// TestSitesOfRanks: what adapters can change in the whole model, they can change on some rank
+// of a partitioned one, by the same names: also an output head that is the embedding.
+func TestSitesOfRanks(t *testing.T) {
+	t.Parallel()
+	for _, family := range irtest.Sample(t, 8, families(t)) {
+		for _, devices := range []string{"0&1", "0;1"} {
+			p, err := generate(loraModels+family, Options{Quant: "f32", Devices: devices})
+			if err != nil {
+				continue // cannot be divided so
+			}
+			var ranks []manifest.Site
+			for _, r := range p.ranks {
+				ranks = append(ranks, r.CPU.Manifest.Sites...)
+			}
+			if diff := cmp.Diff(siteNames(p.whole.CPU.Manifest.Sites), siteNames(ranks)); diff != "" {
+				t.Errorf("%s on %s: names of the model (-) and of its ranks (+):\n%s", family, devices, diff)
+			}
+			p.Close()
+		}
+	}
+}
+
+func siteNames(sites []manifest.Site) []string {
+	names := map[string]bool{}
+	for _, s := range sites {
+		for _, p := range s.Parts {
+			for _, n := range p.Names {
+				names[n.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
