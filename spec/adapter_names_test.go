@@ -15,9 +15,9 @@ import (
 )
 
 // resolved opens a tiny model.
-func resolved(t *testing.T, dir string) (*Model, *checkpoint.Set) {
+func resolved(t *testing.T, dir string, opt Options) (*Model, *checkpoint.Set) {
 	t.Helper()
-	s, err := Load(dir, Options{})
+	s, err := Load(dir, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAdapterNames(t *testing.T) {
 		},
 		"gpt_neox": {"gpt_neox.layers.0.attention.query_key_value.weight": ""}, // grouped by head, in GGUF not
 	} {
-		m, set := resolved(t, filepath.Join("testdata/families", family))
+		m, set := resolved(t, filepath.Join("testdata/families", family), Options{})
 		names := m.AdapterNames()
 		for name, text := range want {
 			var got []string
@@ -142,8 +142,8 @@ func isDir(dir string) bool {
 // compareFormats compares the matrices of a model with those under their other names in
 // another, and returns how many are equal.
 func compareFormats(t *testing.T, from, to string) (equal int) {
-	m, own := resolved(t, from)
-	_, other := resolved(t, to)
+	m, own := resolved(t, from, Options{})
+	_, other := resolved(t, to, Options{})
 	var names []string
 	for _, info := range other.Tensors() {
 		names = append(names, strings.TrimSuffix(info.Name, ".weight"))

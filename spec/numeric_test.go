@@ -123,19 +123,7 @@ type runner struct {
 
 func newRunner(t *testing.T, dir string) *runner {
 	t.Helper()
-	s, err := Load(dir, Options{Quant: "f32"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := s.OpenWeights()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
-	m, err := Resolve(s, HeadersOf(set))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, set := resolved(t, dir, Options{Quant: "f32"})
 	mod, err := Lower(m)
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,12 @@
 package compiler
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/spec"
@@ -148,22 +145,9 @@ func digests(dir string, paths []string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out[filepath.ToSlash(name)], err = digest(path); err != nil {
+		if out[filepath.ToSlash(name)], err = pack.FileDigest(path); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
-}
-
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -59,7 +59,7 @@ func ReadCalibration(path string) (*Calibration, error) {
 	}
 	if len(shapes) > 0 {
 		c.hessians = &hessians{path: path, shapes: shapes, places: places}
-		c.hessians.digest, err = digestOf(path)
+		c.hessians.digest, err = FileDigest(path)
 	}
 	return c, err
 }
@@ -119,7 +119,8 @@ func (c *Calibration) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func digestOf(path string) (string, error) {
+// FileDigest returns the SHA-256 of a file, in hexadecimal.
+func FileDigest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -32,6 +32,15 @@ type Packer interface {
 	PackRank(sites []manifest.Site, orders [][]manifest.RowRun, all []manifest.Site) (*Packed, error)
 }
 
+// PackProgram packs an adapter for a program that has all of a model's sites.
+func PackProgram(a Packer, sites []manifest.Site, orders [][]manifest.RowRun) (Packer, error) {
+	p, err := a.PackRank(sites, orders, sites)
+	if err != nil { // not a nil *Packed
+		return nil, err
+	}
+	return p, nil
+}
+
 // PackRank returns the matrices as they are.
 func (p *Packed) PackRank(sites []manifest.Site, _ [][]manifest.RowRun, _ []manifest.Site) (*Packed, error) {
 	return p, p.check(sites)

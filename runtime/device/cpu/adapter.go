@@ -21,11 +21,7 @@ type siteHeader struct {
 
 // PackAdapter packs the adapter for the model's sites.
 func (m *model) PackAdapter(a lora.Packer) (lora.Packer, error) {
-	p, err := a.PackRank(m.sites, m.orders, m.sites)
-	if err != nil { // not a nil *Packed
-		return nil, err
-	}
-	return p, nil
+	return lora.PackProgram(a, m.sites, m.orders)
 }
 
 // SetAdapter copies the adapter's matrices to memory that C code reads.

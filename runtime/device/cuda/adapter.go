@@ -65,11 +65,7 @@ func changesOf(plan *manifest.CUDA, p *lora.Packed) []bool {
 
 // PackAdapter packs the adapter for the program's sites.
 func (m *model) PackAdapter(a lora.Packer) (lora.Packer, error) {
-	p, err := a.PackRank(m.cfg.Sites, m.cfg.Orders, m.cfg.Sites)
-	if err != nil { // not a nil *Packed
-		return nil, err
-	}
-	return p, nil
+	return lora.PackProgram(a, m.cfg.Sites, m.cfg.Orders)
 }
 
 // SetAdapter copies the adapter's matrices to the GPU. It reads the files while steps run,
