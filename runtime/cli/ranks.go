@@ -60,6 +60,22 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	return false, err
 }
 
+// pidFile is the environment variable that names the file for the process id of
+// rank 0. deploy/launch sets it.
+const pidFile = "IFLOWC_PID_FILE"
+
+// writePID writes the process id to the file that the environment names, if any.
+func writePID() error {
+	name := os.Getenv(pidFile)
+	if name == "" {
+		return nil
+	}
+	if err := os.WriteFile(name, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+		return fmt.Errorf("%s: %w; rank 0 must run on the machine of the program that set it", pidFile, err)
+	}
+	return nil
+}
+
 // refusing is how long a service that has lost a rank still responds with
 // status 503 before it ends.
 const refusing = time.Second
