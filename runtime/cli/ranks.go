@@ -14,6 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
@@ -47,7 +48,14 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	if err != nil || !joined {
 		return err == nil, err
 	}
-	context.AfterFunc(ctx, job.ShortenTimeout)
+	context.AfterFunc(ctx, func() {
+		// A launcher that has lost a rank sends SIGTERM, and SIGKILL two seconds later.
+		// deploy/launch sends SIGINT: rank 0 then finishes its requests with all ranks.
+		var asked interrupt.Stopped
+		if !errors.As(context.Cause(ctx), &asked) || asked.Signal != os.Interrupt {
+			job.ShortenTimeout()
+		}
+	})
 	m.leave = job.Leave
 	if job.Leads() {
 		return true, nil
