@@ -111,6 +111,9 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 		return err
 	}
 	defer func() { m.leave(err) }()
+	if err := writePID(); err != nil {
+		return wrong(err)
+	}
 	defer func() {
 		if e := m.close(); err == nil {
 			err = e

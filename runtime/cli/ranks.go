@@ -14,6 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
@@ -47,7 +48,14 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	if err != nil || !joined {
 		return err == nil, err
 	}
-	context.AfterFunc(ctx, job.ShortenTimeout)
+	context.AfterFunc(ctx, func() {
+		// A launcher that has lost a rank sends SIGTERM, and SIGKILL two seconds later.
+		// deploy/launch sends SIGINT: rank 0 then finishes its requests with all ranks.
+		var asked interrupt.Stopped
+		if !errors.As(context.Cause(ctx), &asked) || asked.Signal != os.Interrupt {
+			job.ShortenTimeout()
+		}
+	})
 	m.leave = job.Leave
 	if job.Leads() {
 		return true, nil
@@ -58,6 +66,22 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	m.bin.Close()
 	m.leave(err)
 	return false, err
+}
+
+// pidFile is the environment variable that names the file for the process id of
+// rank 0. deploy/launch sets it.
+const pidFile = "IFLOWC_PID_FILE"
+
+// writePID writes the process id to the file that the environment names, if any.
+func writePID() error {
+	name := os.Getenv(pidFile)
+	if name == "" {
+		return nil
+	}
+	if err := os.WriteFile(name, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+		return fmt.Errorf("%s: %w; rank 0 must run on the machine of the program that set it", pidFile, err)
+	}
+	return nil
 }
 
 // refusing is how long a service that has lost a rank still responds with
