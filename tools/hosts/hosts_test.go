@@ -82,10 +82,9 @@ func (p *programs) remove() {
 // kinds are the partitions, by the folders of compile.
 var kinds = []string{"layer", "tensor"}
 
-// each runs a test for each MPI and partition on hosts of its own, some at the same
-// time.
-func each(t *testing.T, f func(t *testing.T, j *job)) {
-	t.Parallel()
+// prepared returns the folder of the compiled programs, or skips the test.
+func prepared(t *testing.T) string {
+	t.Helper()
 	if !*check {
 		t.Skip("two hosts are built only with -args -check, as root (.ci/run hosts)")
 	}
@@ -96,6 +95,14 @@ func each(t *testing.T, f func(t *testing.T, j *job)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// each runs a test for each MPI and partition on hosts of its own, some at the same
+// time.
+func each(t *testing.T, f func(t *testing.T, j *job)) {
+	t.Parallel()
+	dir := prepared(t)
 	for mpi, launcher := range launchers {
 		if _, err := exec.LookPath(strings.Fields(launcher)[0]); err != nil {
 			t.Logf("not under %s: %v", mpi, err)
@@ -187,6 +194,7 @@ func (j *job) nobody() {
 		}
 		if time.Now().After(until) {
 			j.t.Errorf("ranks are left: %v on host-a, %v on host-b", j.A.Ranks(), j.B.Ranks())
+			j.end()
 			return
 		}
 	}
@@ -206,7 +214,6 @@ func TestCleanExit(t *testing.T) {
 				t.Errorf("run %d: status %d after %v\n%s\nstderr: %s", i, e.code, e.took, e.out, e.err)
 			}
 			j.nobody()
-			j.end()
 		}
 		t.Logf("%d runs, the longest %v", *runs, longest)
 	})
@@ -243,8 +250,66 @@ func TestWrongFiles(t *testing.T) {
 				t.Logf("%s: status %d after %v\n%s", c.name, e.code, e.took, e.err)
 			}
 			j.nobody()
-			j.end()
 			j.put(j.B, j.kind+"/model", j.kind+"/model.weights.1of2")
 		}
 	})
+}
+
+// page is the recipe whose commands TestPage runs as they stand there.
+const page = "../../docs/two-machines.md"
+
+// blocks returns the page's blocks with a mark, joined.
+func blocks(t *testing.T, mark string) (text string) {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range strings.Split(string(data), "```") {
+		if rest, ok := strings.CutPrefix(part, "sh "+mark+"\n"); ok && i%2 == 1 {
+			text += rest
+		}
+	}
+	if text == "" {
+		t.Fatalf("%s has no blocks that are marked %q", page, mark)
+	}
+	return text
+}
+
+// TestPage runs the recipe: what is compiled on this machine, and the rest on the hosts.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	dir := prepared(t)
+	for _, launcher := range launchers {
+		if _, err := exec.LookPath(strings.Fields(launcher)[0]); err != nil {
+			t.Skip(err)
+		}
+	}
+	work := t.TempDir()
+	make := exec.Command("bash", "-euxc", blocks(t, "machine"))
+	make.Dir, make.Env = work, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	built.slots <- struct{}{}
+	defer func() { <-built.slots }()
+	hosts, err := Build([2]int{-1, -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hosts.Close()
+	if err := hosts.A.Put("model", filepath.Join(work, "model/model"), filepath.Join(work, "model/model.weights.0of2"), filepath.Join(work, "model/model.weights.1of2"), "../../deploy/launch"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := hosts.A.Command(ctx, "bash", "-euxo", "pipefail", "-c", blocks(t, "hosts")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := strings.Count(string(out), "a small girl called"); n < 3 {
+		t.Errorf("the demo's story came %d times, expected 3:\n%s", n, out)
+	}
+	if *verbosed {
+		t.Logf("%s", out)
+	}
 }

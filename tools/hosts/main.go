@@ -19,13 +19,17 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) == 2 && os.Args[1] == "missing" {
+		fail(Missing())
+		return
+	}
 	if len(os.Args) > 2 {
 		if f := map[string]func(context.Context, []string) error{"run": run, "speed": speed}[os.Args[1]]; f != nil {
 			fail(f(ctx, os.Args[2:]))
 			return
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: hosts run [--link 20ms,1Gbit,1%] [--put FILE]… -- COMMAND…\n       hosts speed [FLAG]… WHOLE [PARTITIONED]…")
+	fmt.Fprintln(os.Stderr, "usage: hosts run [--link 20ms,1Gbit,1%] [--put FILE]… -- COMMAND…\n       hosts speed [FLAG]… WHOLE [PARTITIONED]…\n       hosts missing   (says why no hosts can be built here)")
 	os.Exit(2)
 }
 

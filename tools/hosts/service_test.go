@@ -286,7 +286,6 @@ func TestSignals(t *testing.T) {
 				t.Errorf("%v to rank %d: status 0\n%s", c.sig, c.rank, s.log.String())
 			}
 			j.nobody()
-			j.end()
 		}
 		j.restart()
 	})
