@@ -90,10 +90,27 @@ func ended(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// TestPods runs the leader's and a worker's script with a real sshd. mpirun is a
-// stand-in that tells what it was given and runs a command on the worker.
-func TestPods(t *testing.T) {
-	t.Parallel()
+// keyPair makes a pair of keys.
+func keyPair(t *testing.T, file string) {
+	t.Helper()
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// move renames a file of one folder to another name or folder.
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newGroup makes the pods of a leader and a worker, with their keys. mpirun is a
+// stand-in that tells what it was given and runs a command on the worker, which
+// writes to the file rank.
+func newGroup(t *testing.T) (leader, worker *pod, rank string) {
+	t.Helper()
 	if _, err := os.Stat("/usr/sbin/sshd"); err != nil {
 		t.Skip("no sshd on this machine (package openssh-server)")
 	}
@@ -102,35 +119,32 @@ func TestPods(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	leader, worker := newPod(t, "true"), newPod(t, "true")
-	for _, name := range []string{"id_ed25519", "host_ed25519"} {
-		file := filepath.Join(leader.keys, name)
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	for _, name := range []string{"host_ed25519", "id_ed25519.pub"} { // the worker's
-		if err := os.Rename(filepath.Join(leader.keys, name), filepath.Join(worker.keys, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	leader, worker = newPod(t, "true"), newPod(t, "true")
+	keyPair(t, filepath.Join(leader.keys, "id_ed25519"))
+	keyPair(t, filepath.Join(worker.keys, "host_ed25519"))
+	move(t, filepath.Join(leader.keys, "id_ed25519.pub"), filepath.Join(worker.keys, "id_ed25519.pub"))
+	move(t, filepath.Join(worker.keys, "host_ed25519.pub"), filepath.Join(leader.keys, "host_ed25519.pub"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
-	leader.env = append(leader.env, "IFLOWC_SSH_PORT="+port)
-	worker.env = append(worker.env, "IFLOWC_SSH_PORT="+port)
-	rank := filepath.Join(worker.dir, "rank") // what the rank on the worker says
+	defer l.Close()
+	port := "IFLOWC_SSH_PORT=" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	leader.env, worker.env = append(leader.env, port), append(worker.env, port)
+	rank = filepath.Join(worker.dir, "rank")
 	fakes(t, leader.dir, map[string]string{
 		"ssh": `exec /usr/bin/ssh -o HostName=127.0.0.1 "$@"`,
 		"mpirun": `cat "$2"; printf '%s\n' "$@"
 while [ "$1" != plm_rsh_agent ]; do shift; done
 $2 iflowc-0-1.iflowc.prod "echo begun >` + rank + `; sleep 3; echo over >>` + rank + `"`,
 	})
+	return leader, worker, rank
+}
 
-	// Before the worker is there, the leader waits; and it does not talk to a worker with another host key.
+// TestPods runs the leader's and a worker's script with a real sshd.
+func TestPods(t *testing.T) {
+	t.Parallel()
+	leader, worker, rank := newGroup(t)
 	lead, log := leader.start(t, "leader", "serve", "--port", "80 81")
 	until(t, log, "waiting for iflowc-0-1.iflowc.prod")
 	work, workLog := worker.start(t, "worker")
@@ -147,17 +161,19 @@ $2 iflowc-0-1.iflowc.prod "echo begun >` + rank + `; sleep 3; echo over >>` + ra
 	until(t, log, "localhost\niflowc-0-1.iflowc.prod\n--hostfile\n")
 	until(t, log, "\n-n\n2\n")
 	until(t, log, "\n"+leader.dir+"/model\nserve\n--port\n80 81\n")
+}
 
+// TestHostKey: the leader does not talk to a worker with another host key, and
+// both end when they are told to.
+func TestHostKey(t *testing.T) {
+	t.Parallel()
+	leader, worker, _ := newGroup(t)
 	other := filepath.Join(leader.dir, "other")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := os.Rename(other+".pub", filepath.Join(leader.keys, "host_ed25519.pub")); err != nil {
-		t.Fatal(err)
-	}
-	work, workLog = worker.start(t, "worker")
+	keyPair(t, other)
+	move(t, other+".pub", filepath.Join(leader.keys, "host_ed25519.pub"))
+	work, workLog := worker.start(t, "worker")
 	until(t, workLog, "Server listening")
-	lead, log = leader.start(t, "leader", "serve")
+	lead, log := leader.start(t, "leader", "serve")
 	until(t, log, "Host key verification failed")
 	for _, cmd := range []*exec.Cmd{lead, work} {
 		cmd.Process.Signal(syscall.SIGTERM)
