@@ -62,6 +62,8 @@ var elsewhere = []struct{ command, by string }{
 var notRun = []struct{ command, why string }{
 	{"go install github.com/iflowc/iflowc/cmd/iflowc@latest", "needs a published version"},
 	{"go install ./cmd/iflowc", "writes to the user's folder of programs; TestDocs and the stages build the same program"},
+	{"docker", "needs Docker; tools/check/deploycheck checks the Dockerfile's stages"},
+	{"kubectl", "needs a cluster; tools/check/deploycheck holds the files to Kubernetes' schemas and runs the pods' scripts"},
 	{"pip install", "fetches hundreds of megabytes; the stages of .ci/run that need packages install the same lists"},
 	{"python -m venv", "goes with pip install"},
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},

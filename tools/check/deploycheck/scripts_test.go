@@ -22,7 +22,7 @@ func read(t *testing.T, path string) string {
 // TestShells parses every script with its shell.
 func TestShells(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"slurm/serve.sbatch", "container/leader", "container/worker", "container/keys"} {
+	for _, path := range []string{"slurm/serve.sbatch", "launch", "container/leader", "container/worker", "container/ranks"} {
 		shell, _, _ := strings.Cut(strings.TrimPrefix(read(t, path), "#!/bin/"), "\n")
 		bin, err := exec.LookPath(shell)
 		if err != nil {
@@ -101,62 +101,6 @@ func fakes(t *testing.T, dir string, programs map[string]string) {
 	}
 }
 
-// TestLead runs the leader's script with an mpirun that tells what it was given,
-// and an ssh that refuses the first connection to each worker.
-func TestLead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	fakes(t, dir, map[string]string{
-		"mpirun": `cat "$2"; printf '%s\n' "$@"`,
-		"ssh":    `[ -e "` + dir + `/up-$1" ] || { touch "` + dir + `/up-$1"; exit 255; }`,
-		"sleep":  "true",
-		"keys":   "touch " + dir + "/keyed",
-	})
-	script := strings.ReplaceAll(read(t, "container/leader"), "/opt/iflowc/keys", filepath.Join(dir, "keys"))
-	cmd := exec.Command("sh", "-c", script, "leader", "serve", "--port", "8080")
-	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LWS_LEADER_ADDRESS=iflowc-0.iflowc.prod", "LWS_GROUP_SIZE=3", "TMPDIR="+dir)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	text := string(out)
-	if !strings.HasPrefix(text, "localhost\niflowc-0-1.iflowc.prod\niflowc-0-2.iflowc.prod\n--hostfile\n") ||
-		!strings.Contains(text, "\n-n\n3\n") || !strings.HasSuffix(text, "\n/opt/iflowc/model\nserve\n--port\n8080\n") {
-		t.Errorf("mpirun was given\n%s", text)
-	}
-	for _, name := range []string{"keyed", "up-iflowc-0-1.iflowc.prod", "up-iflowc-0-2.iflowc.prod"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestKeys puts the pair of keys where ssh and sshd look.
-func TestKeys(t *testing.T) {
-	t.Parallel()
-	home, secret := t.TempDir(), t.TempDir()
-	for _, name := range []string{"id_ed25519", "id_ed25519.pub"} {
-		if err := os.WriteFile(filepath.Join(secret, name), []byte(name), 0o440); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command("sh", "../../../deploy/container/keys")
-	cmd.Env = append(os.Environ(), "HOME="+home, "IFLOWC_KEYS="+secret)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for name, want := range map[string]string{"id_ed25519": "id_ed25519", "authorized_keys": "id_ed25519.pub"} {
-		path := filepath.Join(home, ".ssh", name)
-		data, err := os.ReadFile(path)
-		if err != nil || string(data) != want {
-			t.Errorf("%s: %q, %v", name, data, err)
-		}
-		if info, err := os.Stat(path); err == nil && info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v: ssh refuses it", name, info.Mode())
-		}
-	}
-}
-
 // TestDockerfile: images are pinned, stages exist, and the model does not run as
 // root.
 func TestDockerfile(t *testing.T) {
@@ -164,6 +108,8 @@ func TestDockerfile(t *testing.T) {
 	stages := map[string]bool{}
 	user := ""
 	text := strings.ReplaceAll(read(t, "container/Dockerfile"), "\\\n", " ")
+	base, _, _ := strings.Cut(text[strings.Index(text, "ARG BASE=")+len("ARG BASE="):], "\n")
+	text = strings.ReplaceAll(text, "${BASE}", base)
 	for line := range strings.SplitSeq(text, "\n") {
 		f := strings.Fields(line)
 		if len(f) == 0 {
