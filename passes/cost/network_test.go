@@ -158,3 +158,17 @@ func FuzzMachines(f *testing.F) {
 		}
 	})
 }
+
+// TestDocumentedFile reads the file that the guide shows.
+func TestDocumentedFile(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	if m, err := cost.ParseFile("docs/scale.md", []byte(text)); err != nil || len(m.Devices) != 4 || len(m.Hosts) != 3 {
+		t.Errorf("%v in\n%s", err, text)
+	}
+}
