@@ -21,7 +21,7 @@ type modelFlags struct {
 	Quant       string `help:"Weight size (${sizes}), type (${types}), or a budget: bits per weight (4.5), size of the weights (3GB), fit (this machine's memory), loss=1%; default: as stored." placeholder:"q4|TYPE|4.5|3GB|fit|loss=1%"`
 	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16, q8 or q4 (default: f16, or f32 for f32 weights)." placeholder:"TYPE"`
 	Activations string `help:"Type of matmul inputs: f32, bf16 (for bf16 weights, on CPUs with AVX512-BF16), int8, or int8+N with N outlier groups per row (default for quantized weights: int8 or int8+N, by the weight type)." placeholder:"TYPE"`
-	Devices     string `help:"Devices: 0&1 is tensor parallel, 0;1 pipeline parallel, auto chooses for this machine, auto:8xh100 for a known one." placeholder:"STR"`
+	Devices     string `help:"Devices: 0&1 is tensor parallel, 0;1 pipeline parallel, auto chooses for this machine, auto:8xh100 for a known one, auto:2xhost,25Gbit,50us for several, auto:FILE.yaml for those of a file." placeholder:"STR"`
 	Profile     string `help:"Measured device profile, from iflowc profile (default: a shipped one that matches this machine)." type:"path" placeholder:"FILE"`
 	Importance  string `help:"Calibration file for quantization: of the binary's calibrate, or an importance matrix of llama.cpp." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`

@@ -54,7 +54,9 @@ func (explainCmd) Help() string {
 
   iflowc explain demo --quant q8
   iflowc explain demo --profile demo.profile  with measured times
-  iflowc explain llama/ --devices auto:8xh100 why it is partitioned like this`
+  iflowc explain llama/ --devices auto:8xh100 why it is partitioned like this
+  iflowc explain llama/ --devices auto:2xhost,25Gbit,50us
+                                              the same for two machines like this one, and which rank runs where`
 }
 
 // Help shows a comparison; tools/gen/reference makes such dumps.

@@ -25,19 +25,15 @@ func memoriesHere(read float64) (*cost.Machine, error) {
 	if read <= 0 {
 		read = usualRead
 	}
-	m := &cost.Machine{Group: cost.Link{Latency: cost.Range{Low: 10e-6, Mid: 3e-6, High: 1e-6}, Bandwidth: 10e9, Style: cost.Direct, Float: 4}}
-	m.Border = m.Group
 	sizes := memories("/sys/devices/system/node")
 	if len(sizes) == 0 {
 		return nil, fmt.Errorf("devices auto: the size of this machine's memory cannot be read here; write the device string, or name a machine, such as auto:8xh100")
 	}
+	var list []cost.Device
 	for i, bytes := range sizes {
-		m.Devices = append(m.Devices, cost.Device{
-			Name: fmt.Sprint(i), Memory: bytes, Read: read, Peak: usualPeak * float64(max(1, runtime.NumCPU()/len(sizes))),
-			Reach: cost.Range{Low: 0.5, Mid: 0.75, High: 0.95}, Fixed: 10e-6,
-		})
+		list = append(list, cost.Device{Name: fmt.Sprint(i), Memory: bytes, Read: read, Peak: usualPeak * float64(max(1, runtime.NumCPU()/len(sizes)))})
 	}
-	return m, nil
+	return cost.CPUs(list...), nil
 }
 
 // memories lists the sizes of the NUMA nodes that have cores, in bytes. If the

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/iflowc/iflowc/ir"
@@ -20,6 +21,9 @@ func (m *Model) place() error {
 		return nil
 	}
 	m.Spec.Devices = ""
+	if cost.IsFile(name) && !filepath.IsAbs(name) && m.opt.Devices == "" {
+		name = filepath.Join(filepath.Dir(m.Spec.File), name) // of a model spec
+	}
 	machine, err := m.opt.machineNamed(name)
 	if err != nil {
 		return InputError{err}
@@ -80,21 +84,31 @@ func (m *Model) placedOn(on [][]passes.Device, after string) (*ir.Module, error)
 }
 
 // machineNamed returns the machine that "auto" in a device string means: this
-// machine's memories, its GPUs ("gpu"), or one with known data sheets
-// ("8xh100").
+// machine's memories ("" or "host"), its GPUs ("gpu"), or one that cost.Named knows.
 func (o *Options) machineNamed(name string) (*cost.Machine, error) {
-	switch name {
-	case "":
-		read := 0.0
-		if p, _, err := o.Measurements(); err == nil && p != nil && p.Machine != nil && len(p.Machine.ReadGBs) > 0 {
-			speeds := slices.Sorted(slices.Values(p.Machine.ReadGBs))
-			read = speeds[len(speeds)/2] * 1e9
-		}
-		return memoriesHere(read)
-	case "gpu":
-		return gpusHere()
+	if name == "" {
+		name = cost.Host
 	}
-	return cost.Known(name)
+	return cost.Named(name, func(kind string) (*cost.Machine, error) {
+		switch kind {
+		case cost.Host:
+			return memoriesHere(o.readHere())
+		case cost.GPU:
+			return gpusHere()
+		}
+		return cost.Known(kind)
+	})
+}
+
+// readHere returns this machine's measured memory bandwidth in bytes/s, 0 without a
+// measurement.
+func (o *Options) readHere() float64 {
+	p, _, err := o.Measurements()
+	if err != nil || p == nil || p.Machine == nil || len(p.Machine.ReadGBs) == 0 {
+		return 0
+	}
+	speeds := slices.Sorted(slices.Values(p.Machine.ReadGBs))
+	return speeds[len(speeds)/2] * 1e9
 }
 
 // gpusHere lists the driver's GPUs; their speeds come from data sheets.

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,7 @@ type Choice struct {
 	Prediction
 	Tried []Prediction // all arrangements, including the chosen one
 	No    []string     // why others are impossible
+	Where string       // which ranks run on which host, if there are several; lines
 }
 
 // enough is the fraction of the best result at which an arrangement of fewer
@@ -19,7 +21,8 @@ const enough = 0.97
 // Choose compares all arrangements of the machine's devices in equal groups
 // with balanced layers that fit into memory, and returns the fastest: by the
 // tokens per second of one sequence if the load is one, else of all. Among
-// nearly equal ones it returns the one with the fewest devices.
+// nearly equal ones it returns the one with the fewest devices, and of as many
+// the one whose groups are within hosts.
 func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 	var out Choice
 	var best *Prediction
@@ -33,24 +36,26 @@ func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 			}
 		}
 		for stages := 1; stages*tpSize <= len(m.Devices) && stages <= len(c.Layers); stages++ {
-			r := c.Predict(m, c.Balance(m, stages, tpSize, load), load)
-			out.Tried = append(out.Tried, r)
-			if r.Missing > 0 {
-				if least < 0 || r.Missing < least {
-					least, tightest = r.Missing, r.Plan
+			for _, p := range m.placements(len(c.Layers), stages, tpSize) {
+				r := c.Predict(m, c.Balance(m, p, load), load)
+				out.Tried = append(out.Tried, r)
+				if r.Missing > 0 {
+					if least < 0 || r.Missing < least {
+						least, tightest = r.Missing, r.Plan
+					}
+					continue
 				}
-				continue
-			}
-			if best == nil || r.beats(best, load) {
-				best = &r
+				if best == nil || r.beats(best, load) {
+					best = &r
+				}
 			}
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("%s fits in no arrangement of the %d devices (%.1f GB each): the best, %s, lacks %.1f GB on its fullest device; use a smaller weight type, a shorter context, fewer sequences or more devices",
-			c.Name, len(m.Devices), float64(m.Devices[0].Memory)/gb, tightest, float64(least)/gb)
+		return nil, fmt.Errorf("%s fits in no arrangement of the %d devices (%s): the best, %s, lacks %.1f GB on its fullest device; use a smaller weight type, a shorter context, fewer sequences or more devices",
+			c.Name, len(m.Devices), m.memories(), tightest, float64(least)/gb)
 	}
-	out.Prediction = *best
+	out.Prediction, out.Where = *best, m.where(best.Plan)
 	return &out, nil
 }
 
@@ -100,30 +105,40 @@ func (c *Choice) Explain(load Load) string {
 	}
 	fmt.Fprintf(&b, " with %d tokens each\n", load.Context)
 	Table(&b, c.Tried)
+	if slices.ContainsFunc(c.Tried, func(r Prediction) bool { return r.Across }) {
+		b.WriteString("  ⇄: a tensor-parallel group exchanges over the network\n")
+	}
 	for _, why := range c.No {
 		fmt.Fprintf(&b, "  not possible: %s\n", why)
+	}
+	if c.Where != "" {
+		fmt.Fprintf(&b, "%s", c.Where)
 	}
 	return b.String()
 }
 
 // Table prints predictions, one per line.
 func Table(b *strings.Builder, list []Prediction) {
-	fmt.Fprintf(b, "  %-18s %12s %26s %28s %14s\n", "devices", "GB each", "one sequence, tok/s", "all sequences, tok/s", "MB/token sent")
+	fmt.Fprintf(b, "  %-20s %12s %26s %28s %14s\n", "devices", "GB each", "one sequence, tok/s", "all sequences, tok/s", "MB/token sent")
 	for _, r := range list {
 		if r.Missing > 0 {
-			fmt.Fprintf(b, "  %-18s %12.1f %26s\n", r.Plan.brief(), float64(r.most())/gb, fmt.Sprintf("%.1f GB missing", float64(r.Missing)/gb))
+			fmt.Fprintf(b, "  %-20s %12.1f %26s\n", r.brief(), float64(r.most())/gb, fmt.Sprintf("%.1f GB missing", float64(r.Missing)/gb))
 			continue
 		}
-		fmt.Fprintf(b, "  %-18s %12.1f %26s %28s %14.2f\n", r.Plan.brief(), float64(r.most())/gb, r.Decode, r.Throughput, r.Sends/1e6)
+		fmt.Fprintf(b, "  %-20s %12.1f %26s %28s %14.2f\n", r.brief(), float64(r.most())/gb, r.Decode, r.Throughput, r.Sends/1e6)
 	}
 }
 
-// brief abbreviates long plans.
-func (p Plan) brief() string {
-	if text := p.String(); len(text) <= 18 {
-		return text
+// brief abbreviates long plans and marks those with a group in several hosts.
+func (r *Prediction) brief() string {
+	text := r.Plan.String()
+	if len(text) > 18 {
+		text = fmt.Sprintf("%d stages of %d", len(r.Plan), len(r.Plan[0].Ranks))
 	}
-	return fmt.Sprintf("%d stages of %d", len(p), len(p[0].Ranks))
+	if r.Across {
+		text += " ⇄"
+	}
+	return text
 }
 
 func (r *Prediction) most() (n int64) {
@@ -139,6 +154,9 @@ func (r Range) String() string {
 }
 
 func digits(x float64) string {
+	if x < 10 {
+		return fmt.Sprintf("%.2f", x)
+	}
 	if x < 100 {
 		return fmt.Sprintf("%.1f", x)
 	}

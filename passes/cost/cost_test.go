@@ -134,7 +134,8 @@ func TestPredict(t *testing.T) {
 // TestBalance returns the stage of the head fewer layers, by the time it takes.
 func TestBalance(t *testing.T) {
 	t.Parallel()
-	m := &cost.Machine{Devices: []cost.Device{{Read: 1, Peak: 1, Reach: cost.Sure(1)}}}
+	dev := cost.Device{Memory: 1 << 40, Read: 1, Peak: 1, Reach: cost.Sure(1)}
+	m := &cost.Machine{Devices: []cost.Device{dev, dev, dev, dev, dev}}
 	for _, x := range []struct {
 		layers []float64
 		head   float64
@@ -152,7 +153,7 @@ func TestBalance(t *testing.T) {
 		for _, w := range x.layers {
 			c.Layers = append(c.Layers, cost.Part{Read: w})
 		}
-		p := c.Balance(m, x.stages, 1, cost.Load{})
+		p := c.Balance(m, cost.Spread(len(c.Layers), x.stages, 1), cost.Load{})
 		at := 0
 		for _, s := range p {
 			if s.Lo != at || s.Hi <= s.Lo {

@@ -29,6 +29,25 @@ var devices = []known{
 	{"rtx4090", 24 * gb, 1008, 165, 25, Range{15, 8, 5}},
 }
 
+// gpu and cpu are the estimates for devices of a kind, and threads the link of CPUs
+// in a machine.
+var (
+	gpu     = Device{Reach: Range{0.6, 0.75, 0.85}, Fixed: 5e-6}
+	cpu     = Device{Reach: Range{0.5, 0.75, 0.95}, Fixed: 10e-6}
+	threads = Link{Latency: Range{10e-6, 3e-6, 1e-6}, Bandwidth: 10e9, Style: Direct, Float: 4}
+)
+
+// CPUs returns a machine of memories with processors, with their sizes, speeds and
+// names.
+func CPUs(memories ...Device) *Machine {
+	m := &Machine{Group: threads, Border: threads}
+	for _, d := range memories {
+		d.Reach, d.Fixed = cpu.Reach, cpu.Fixed
+		m.Devices = append(m.Devices, d)
+	}
+	return m
+}
+
 // most is the maximum number of devices of a machine.
 const most = 4096
 
@@ -47,7 +66,7 @@ func Known(text string) (*Machine, error) {
 	count, name, ok := strings.Cut(strings.ToLower(text), "x")
 	n, err := strconv.Atoi(count)
 	if !ok || err != nil || n < 1 || n > most {
-		return nil, fmt.Errorf("machine %q: expected a number of devices and their kind, such as 8xh100; kinds: %s", text, Names())
+		return nil, fmt.Errorf("machine %q: expected a number of devices and their kind, such as 8xh100; kinds: %s; several machines are %s", text, Names(), severalForm)
 	}
 	for _, d := range devices {
 		if d.name == name {
@@ -84,7 +103,7 @@ func (d known) machine(n int) *Machine {
 	for range n {
 		m.Devices = append(m.Devices, Device{
 			Name: d.name, Memory: d.memory / 20 * 19, Read: d.read * 1e9, Peak: d.peak * 1e12,
-			Reach: Range{0.6, 0.75, 0.85}, Fixed: 5e-6,
+			Reach: gpu.Reach, Fixed: gpu.Fixed,
 		})
 	}
 	return m

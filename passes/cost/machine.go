@@ -23,6 +23,7 @@ func (r Range) at(luck int) float64 {
 // programs reach.
 type Device struct {
 	Name   string
+	Host   int     // number of the machine that it is in, if there are several
 	Memory int64   // bytes available to a model
 	Read   float64 // bytes per second
 	Peak   float64 // operations per second; a multiply-add is two
@@ -43,18 +44,26 @@ const (
 	Hub
 )
 
-// A Link connects devices. Latency is that of one message, from the start of
-// the send to the use of the data; the worst case in Low.
+// A Link connects devices. Latency is the time that a message takes besides its
+// bytes while sender and receiver work on it, the worst case in Low. Delay is the
+// time on the way, in which both may do other things.
 type Link struct {
 	Latency   Range   // seconds
+	Delay     float64 // seconds, in one direction
 	Bandwidth float64 // bytes per second, in one direction
 	Style     Style
 	Float     int // bytes of an exchanged number
 }
 
-// message returns the time of one message.
-func (l Link) message(bytes float64, luck int) float64 {
+// busy returns how long a message occupies its sender.
+func (l Link) busy(bytes float64, luck int) float64 {
 	return l.Latency.at(luck) + bytes/l.Bandwidth
+}
+
+// message returns the time of one message, from the start of the send to the use
+// of the data.
+func (l Link) message(bytes float64, luck int) float64 {
+	return l.busy(bytes, luck) + l.Delay
 }
 
 // exchange returns the time of an exchange to which each of n ranks contributes
@@ -73,6 +82,21 @@ func (l Link) exchange(n int, floats float64, luck int) float64 {
 	return l.Latency.at(luck) + others*bytes/l.Bandwidth
 }
 
+// gather returns the time in which each of n ranks gets the numbers that the
+// others have.
+func (l Link) gather(n int, floats float64, luck int) float64 {
+	bytes, others := floats*float64(l.Float), float64(n-1)
+	switch {
+	case n < 2:
+		return 0
+	case l.Style == Ring:
+		return others * l.message(bytes, luck)
+	case l.Style == Hub:
+		return others * (l.message(bytes, luck) + l.message(float64(n)*bytes, luck))
+	}
+	return l.exchange(n, floats, luck)
+}
+
 // sends returns the bytes that a rank sends in an exchange.
 func (l Link) sends(n int, floats float64) float64 {
 	bytes, others := floats*float64(l.Float), float64(n-1)
@@ -85,11 +109,15 @@ func (l Link) sends(n int, floats float64) float64 {
 	return others * bytes
 }
 
-// A Machine is a number of equal devices and their links.
+// A Machine is a number of devices and their links. If they are in several
+// machines (hosts), they are numbered host by host.
 type Machine struct {
 	Devices []Device
-	Group   Link // between ranks of a TP group
-	Border  Link // between stages
+	Group   Link     // between ranks of a TP group in a host
+	Border  Link     // between stages in a host
+	Network Link     // between ranks in different hosts
+	Control Link     // between hosts, of rank 0's steps and of their results
+	Hosts   []string // names of the hosts; none: one host
 }
 
 func power(x, n float64) float64 { return math.Pow(x, n) }

@@ -14,12 +14,18 @@ type Part struct {
 	Bytes    int64   // of its weights on a device
 	Read     float64 // bytes of them that every step reads
 	Experts  []Experts
+	Weights  int64   // their number
 	MACs     float64 // multiply-adds per row, including those of selected experts
 	RowBytes int64   // of the KV cache per token
 	State    int64   // bytes of the fixed-size states of a sequence
 	Attend   float64 // multiply-adds per row and token of context
 	Heads    int     // KV heads, which a TP group divides whole; 0: any division
 	Gives    []int   // floats per row that each TP rank contributes at each exchange
+	Gathers  []int   // floats per row that each TP rank has after each gathering, of which it contributes its part
+
+	// Shares has the fraction of the weights on the busiest of n ranks, for the n
+	// that Split was asked for.
+	Shares map[int]float64
 }
 
 // Experts are the experts of a mixture, some of which each token uses.
@@ -81,9 +87,16 @@ func Of(m *ir.Module, split func(n int) (*ir.Module, error)) (*Model, error) {
 	}
 	if two, err := split(2); err == nil {
 		c.countExchanges(two)
+		c.countShares(two, 2)
 	}
 	c.Split = func(n int) error {
-		_, err := split(n)
+		if c.Layers[0].Shares[n] > 0 {
+			return nil
+		}
+		divided, err := split(n)
+		if err == nil {
+			c.countShares(divided, n)
+		}
 		return reason(err, n)
 	}
 	return c, nil
@@ -158,6 +171,7 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 		n := bytesOf(a.Value)
 		p.Bytes += n
 		p.Read += float64(n)
+		p.Weights += elements(a.Value)
 		if op.Def.Name == "matmul" {
 			multiplied[a.Value] = true
 			p.MACs += float64(elements(a.Value))
@@ -175,6 +189,7 @@ func (p *Part) addExperts(op *ir.Op) {
 	}
 	macs := 0.0
 	for _, a := range op.Args[2:] {
+		p.Weights += int64(x.N) * elements(a.Value)
 		x.Bytes += float64(bytesOf(a.Value))
 		if len(a.Type.Shape) == 2 {
 			macs += float64(elements(a.Value))
@@ -185,15 +200,6 @@ func (p *Part) addExperts(op *ir.Op) {
 	p.Experts = append(p.Experts, x)
 }
 
-// portion returns the fraction of a layer on the busiest of n ranks: if heads
-// do not divide evenly, that of a rank with one more head.
-func (p *Part) portion(n int) float64 {
-	if p.Heads == 0 || n >= p.Heads || p.Heads%n == 0 {
-		return 1 / float64(n)
-	}
-	return float64((p.Heads+n-1)/n) / float64(p.Heads)
-}
-
 // read returns the bytes of weights that a step of n rows reads. Of a mixture
 // it counts the experts that some row selects, assuming independent choices.
 func (p *Part) read(n float64) float64 {
@@ -202,28 +208,6 @@ func (p *Part) read(n float64) float64 {
 		sum += float64(x.N) * x.Bytes * (1 - power(1-float64(x.Chosen)/float64(x.N), n))
 	}
 	return sum
-}
-
-// countExchanges counts the exchanges in the divided module.
-func (c *Model) countExchanges(split *ir.Module) {
-	at := 0
-	for _, op := range mainGraph(split).Body.Ops {
-		if op.Def.Name != "repeat" {
-			continue
-		}
-		var gives []int
-		for o := range op.Body.All() {
-			if o.Def.Is(ir.Collective) {
-				gives = append(gives, o.Args[0].Type.Cols())
-			}
-		}
-		for range op.Int("hi") - op.Int("lo") {
-			if at < len(c.Layers) {
-				c.Layers[at].Gives = gives
-			}
-			at++
-		}
-	}
 }
 
 // elements returns the number of values in one element of an array weight.

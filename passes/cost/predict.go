@@ -71,6 +71,7 @@ type Prediction struct {
 	Decode     Range   // tokens per second of a single sequence
 	Throughput Range   // of all sequences
 	Together   int     // sequences in a step of a stage
+	Across     bool    // a TP group is in several hosts
 	Sends      float64 // bytes that a rank of the first stage sends per token
 }
 
@@ -88,52 +89,89 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	for i, s := range p {
 		need := c.need(p, i, load)
 		r.Need = append(r.Need, need)
+		r.Across = r.Across || m.crosses(s.Ranks).remote > 0
 		for _, d := range s.Ranks {
 			r.Missing = max(r.Missing, need-m.Devices[d].Memory)
 		}
 	}
 	at := func(luck int) (decode, all float64) {
-		one, slowest, round := 0.0, 0.0, 0.0
-		for i := range p {
-			one += c.stage(m, p, i, 1, load.Context, luck)
-			t := c.stage(m, p, i, float64(r.Together), load.Context, luck)
-			slowest, round = max(slowest, t), round+t
-		}
+		one, _ := c.pass(m, p, 1, load.Context, luck)
+		round, slowest := c.pass(m, p, float64(r.Together), load.Context, luck)
 		steps := (load.Sequences + r.Together - 1) / r.Together
 		return 1 / one, float64(load.Sequences) / max(float64(steps)*slowest, round)
 	}
 	r.Decode.Low, r.Throughput.Low = at(-1)
 	r.Decode.Mid, r.Throughput.Mid = at(0)
 	r.Decode.High, r.Throughput.High = at(1)
+	r.Sends = c.sends(m, p)
+	return r
+}
+
+// sends returns the bytes that a rank of the first stage sends for a token.
+func (c *Model) sends(m *Machine, p Plan) (sum float64) {
+	n := len(p[0].Ranks)
 	for _, l := range c.Layers[p[0].Lo:p[0].Hi] {
 		for _, floats := range l.Gives {
-			r.Sends += m.Group.sends(len(p[0].Ranks), float64(floats))
+			sum += m.Group.sends(n, float64(floats))
 		}
 	}
 	if len(p) > 1 {
-		r.Sends += float64(c.Hidden * m.Border.Float)
+		return sum + float64(c.Hidden*m.Border.Float)
 	}
-	return r
+	for _, floats := range c.Head.Gathers {
+		sum += float64((n-1)*floats*m.Group.Float) / float64(n)
+	}
+	return sum
 }
 
 // need returns the memory of each rank of a stage.
 func (c *Model) need(p Plan, i int, load Load) int64 {
 	n, sum := len(p[i].Ranks), int64(0)
 	for _, l := range c.Layers[p[i].Lo:p[i].Hi] {
-		kept := l.RowBytes*int64(load.Context) + cells*l.State
-		sum += int64(float64(l.Bytes+kept*int64(load.Sequences)) * l.portion(n))
+		sum += l.need(n, load)
 	}
+	return sum + c.ends(p, i)
+}
+
+// need returns the memory of a layer on each of n ranks.
+func (p *Part) need(n int, load Load) int64 {
+	kept := float64(p.RowBytes*int64(load.Context)+cells*p.State) * float64(load.Sequences)
+	return int64(float64(p.Bytes)*p.share(n) + kept*p.portion(n))
+}
+
+// ends returns the memory of each rank of a stage besides its layers.
+func (c *Model) ends(p Plan, i int) int64 {
+	sum := int64(Scratch)
 	if i == 0 && (!c.Tied || len(p) > 1) {
 		sum += c.Embed
 	}
 	if i == len(p)-1 {
-		sum += c.Head.Bytes / int64(n)
+		sum += c.Head.Bytes / int64(len(p[i].Ranks))
 	}
-	return sum + Scratch
+	return sum
 }
 
-// stage returns the time of a step of rows in a stage, including sending its
-// result.
+// pass returns how long a step of rows takes from its start on rank 0 until rank
+// 0 has its results, and how long it occupies the slowest stage.
+func (c *Model) pass(m *Machine, p Plan, rows float64, context, luck int) (whole, slowest float64) {
+	for i := range p {
+		told := m.Told(p, i, rows, context, luck)
+		start := max(whole, told)
+		whole = start + c.stage(m, p, i, rows, context, luck)
+		busy := whole - start
+		if i == 0 {
+			busy += told
+		}
+		if i < len(p)-1 {
+			work, delay := m.HandOn(p, i, rows*float64(c.Hidden*m.Border.Float), luck)
+			whole, busy = whole+work+delay, busy+work
+		}
+		slowest = max(slowest, busy)
+	}
+	return whole + m.Answer(p, rows, luck), slowest
+}
+
+// stage returns the time of a step of rows in a stage, once its input is there.
 func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int) float64 {
 	s := p[i]
 	t := 0.0
@@ -141,33 +179,35 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 		t += c.Layer(m, s, l, rows, context, luck)
 	}
 	if i == len(p)-1 {
-		head := c.Head
-		t += c.work(m, s, &head, head.read(rows), rows*head.MACs, luck)
-	} else {
-		t += m.Border.message(rows*float64(c.Hidden*m.Border.Float), luck)
+		t += c.Layer(m, s, c.Head, rows, 0, luck)
 	}
 	return t
 }
 
-// Layer returns the time of a layer on the ranks of a stage, including
-// exchanges.
+// Layer returns the time of a layer, or of the head, on the ranks of a stage,
+// including exchanges.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
-	past := rows * float64(context)
-	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes)+rows*float64(l.State), rows*l.MACs+past*l.Attend, luck)
+	past, n := rows*float64(context), len(s.Ranks)
+	weights, heads := l.share(n), l.portion(n)
+	bytes := l.read(rows)*weights + (past*float64(l.RowBytes)+rows*float64(l.State))*heads
+	t := m.work(s, bytes, rows*l.MACs*weights+past*l.Attend*heads, luck)
 	for _, floats := range l.Gives {
-		t += m.Group.exchange(len(s.Ranks), rows*float64(floats), luck)
+		t += m.Exchange(s, rows*float64(floats), luck)
+	}
+	for _, floats := range l.Gathers {
+		t += m.Gather(s, rows*float64(floats)/float64(n), luck)
 	}
 	return t
 }
 
-// work returns the time that the slowest rank needs to read its part of the
-// bytes and compute its part of the multiply-adds.
-func (c *Model) work(m *Machine, s Stage, l *Part, bytes, macs float64, luck int) float64 {
-	worst, part := 0.0, l.portion(len(s.Ranks))
+// work returns the time that the slowest rank of a stage needs to read bytes and
+// compute multiply-adds.
+func (m *Machine) work(s Stage, bytes, macs float64, luck int) float64 {
+	worst := 0.0
 	for _, i := range s.Ranks {
 		d := m.Devices[i]
 		reach := d.Reach.at(luck)
-		worst = max(worst, d.Fixed+max(bytes*part/(d.Read*reach), 2*macs*part/(d.Peak*reach)))
+		worst = max(worst, d.Fixed+max(bytes/(d.Read*reach), 2*macs/(d.Peak*reach)))
 	}
 	return worst
 }

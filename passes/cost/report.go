@@ -24,9 +24,9 @@ func Report() *Machine {
 // feed-forward network run in parallel and one would suffice.
 func (c *Model) ReportExchanges() *Model {
 	r := *c
-	r.Layers = nil
+	r.Layers, r.Head.Gathers = nil, nil
 	for _, l := range c.Layers {
-		l.Gives = []int{c.Hidden, c.Hidden}
+		l.Gives, l.Gathers = []int{c.Hidden, c.Hidden}, nil
 		r.Layers = append(r.Layers, l)
 	}
 	r.Split = func(int) error { return nil }

@@ -14,8 +14,15 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "network" {
+		if err := network(os.Stdout, os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "simulate:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	name := flag.String("model", "falcon-40b-instruct", "model of the library")
-	machine := flag.String("machine", "", "machine for --sizing, such as 8xh100")
+	machine := flag.String("machine", "", "machine for --sizing, such as 8xh100, or machines, such as 2x8xh100,400Gbit,5us or FILE.yaml")
 	sizing := flag.Bool("sizing", false, "print the cost model's estimates, measure nothing")
 	sequences := flag.String("sequences", "1,64", "numbers of sequences for --sizing")
 	window := flag.Int("context", 4096, "tokens of each sequence for --sizing")
@@ -35,7 +42,7 @@ func main() {
 
 // size prints the estimates of all arrangements of a machine.
 func size(name, machine, sequences string, window int) error {
-	m, err := cost.Known(machine)
+	m, err := cost.Named(machine, cost.Known)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (r *ranks) Start(*device.Config) (device.Context, error) {
 		m.queues = append(m.queues, make(chan *step, len(r.plan)))
 	}
 	for i, s := range r.plan {
-		g := newGroup(r.machine.Group, len(s.Ranks))
+		g := newGroup(r.machine, s)
 		var others []chan *step
 		for j := range s.Ranks[1:] {
 			ch := make(chan *step, 1)
@@ -70,7 +70,8 @@ type running struct {
 // A step is a step in the pipeline.
 type step struct {
 	s     *device.Step
-	at    time.Time // arrival time at the next stage
+	at    time.Time // arrival time at the next stage, and at last at rank 0
+	begun time.Time // start on rank 0
 	ranks sync.WaitGroup
 	done  chan struct{}
 }
@@ -82,6 +83,9 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 	for s := range m.queues[i] {
 		c.waitFor(s.at)
 		begun := c.at
+		if i == 0 {
+			s.begun = begun
+		}
 		s.ranks.Add(len(others))
 		for _, ch := range others {
 			ch <- s
@@ -93,11 +97,14 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 		m.mu.Unlock()
 		s.at = c.at
 		if i+1 < len(m.queues) {
+			_, delay := m.handOn(i, s)
+			s.at = s.at.Add(seconds(delay))
 			m.queues[i+1] <- s
 			continue
 		}
 		c.wait()
 		m.answer(s)
+		s.at = s.at.Add(seconds(m.machine.Answer(m.plan, float64(s.s.OutRows), 0)))
 		close(s.done)
 	}
 	for _, ch := range others {
@@ -108,23 +115,40 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 	}
 }
 
-// rank waits for the time of a step's layers on one rank.
+// handOn returns what it takes to send a step to the stage after stage i.
+func (m *running) handOn(i int, s *step) (busy, delay float64) {
+	return m.machine.HandOn(m.plan, i, float64(s.s.Tokens*m.model.Hidden*m.machine.Border.Float), 0)
+}
+
+// rank waits for the time of a step's layers on one rank. A rank in another host
+// than rank 0 waits for the step's message, too.
 func (m *running) rank(i, j int, c *clock, g *group, s *step) {
 	c.waitFor(s.at)
-	st, rows := m.plan[i], float64(s.s.Tokens)
+	st, rows, past := m.plan[i], float64(s.s.Tokens), int(s.s.Past[0])
+	if m.machine.Devices[st.Ranks[j]].Host != m.machine.Devices[m.plan[0].Ranks[0]].Host {
+		c.waitFor(s.begun.Add(seconds(m.machine.Told(m.plan, i, rows, past, 0))))
+	}
 	for _, l := range m.model.Layers[st.Lo:st.Hi] {
-		gives := l.Gives
-		l.Gives = nil
-		c.spend(m.model.Layer(m.machine, st, l, rows, int(s.s.Past[0]), 0))
-		for _, floats := range gives {
-			g.exchange(j, c, rows*float64(floats*m.machine.Group.Float))
-		}
+		m.layer(st, l, j, c, g, rows, past)
 	}
 	if i == len(m.plan)-1 {
-		c.spend(m.model.Layer(m.machine, st, m.model.Head, rows, 0, 0))
+		m.layer(st, m.model.Head, j, c, g, rows, 0)
 	} else {
-		b := m.machine.Border
-		c.spend(b.Latency.Mid + rows*float64(m.model.Hidden*b.Float)/b.Bandwidth)
+		busy, _ := m.handOn(i, s)
+		c.spend(busy)
+	}
+}
+
+// layer waits for the time of a layer, or of the head, on rank j of a stage.
+func (m *running) layer(st cost.Stage, l cost.Part, j int, c *clock, g *group, rows float64, past int) {
+	gives, gathers := l.Gives, l.Gathers
+	l.Gives, l.Gathers = nil, nil
+	c.spend(m.model.Layer(m.machine, st, l, rows, past, 0))
+	for _, floats := range gives {
+		g.exchange(j, c, rows*float64(floats))
+	}
+	for _, floats := range gathers {
+		g.gather(j, c, rows*float64(floats)/float64(len(st.Ranks)))
 	}
 }
 
@@ -149,7 +173,11 @@ func (m *running) Counters() device.Counters {
 func (m *running) Submit(s *device.Step) func() error {
 	x := &step{s: s, at: time.Now(), done: make(chan struct{})}
 	m.queues[0] <- x
-	return func() error { <-x.done; return m.failed }
+	return func() error {
+		<-x.done
+		time.Sleep(time.Until(x.at))
+		return m.failed
+	}
 }
 
 var errFixed = errors.New("bug: a simulation neither forks sequences nor drafts")
