@@ -143,12 +143,8 @@ func openTUN(pid int) (f *os.File, err error) {
 	go func() { // on a thread that ends with it, because it stays in the namespace
 		defer close(done)
 		runtime.LockOSThread()
-		var space, fd int
-		if space, err = unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return
-		}
-		defer unix.Close(space)
-		if err = unix.Setns(space, unix.CLONE_NEWNET); err != nil {
+		var fd int
+		if err = enterNetwork(pid); err != nil {
 			return
 		}
 		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {

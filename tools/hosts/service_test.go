@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -18,8 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A service is a job that serves, started by deploy/launch.
@@ -85,12 +82,7 @@ func dialIn(pid int, at string) (conn net.Conn, err error) {
 	go func() { // on a thread that ends with it, because it stays in the namespace
 		defer close(done)
 		runtime.LockOSThread()
-		space, e := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err = e; err != nil {
-			return
-		}
-		defer space.Close()
-		if err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err == nil {
+		if err = enterNetwork(pid); err == nil {
 			conn, err = net.Dial("tcp", at)
 		}
 	}()

@@ -25,14 +25,11 @@ var launchers = map[string]string{
 
 // A measurement is the speed of one sequence in tokens per second, one for each round.
 type measurement struct {
-	Devices string    `json:"devices"` // "": one process
-	Link    string    `json:"link"`
-	Rounds  []float64 `json:"tok_s"`
-}
-
-func (m *measurement) median() float64 {
-	s := slices.Sorted(slices.Values(m.Rounds))
-	return s[len(s)/2]
+	Devices   string    `json:"devices"` // "": one process
+	Link      string    `json:"link"`
+	Delay     float64   `json:"delay_s"`     // one way, as pings measure it
+	Bandwidth float64   `json:"bytes_per_s"` // of the link
+	Rounds    []float64 `json:"tok_s"`
 }
 
 // speed measures a model on two hosts of one processor each, for every delay and
@@ -140,6 +137,11 @@ func (b *bencher) measure(ctx context.Context, m *measurement) error {
 			return err
 		}
 		b.Link.Set(s)
+		delay, err := b.Ping()
+		if err != nil {
+			return err
+		}
+		m.Delay, m.Bandwidth = delay.Seconds(), s.Bandwidth
 		args = slices.Concat(b.launcher, args)
 	}
 	cmd := b.A.Command(ctx, args...)
@@ -158,6 +160,6 @@ func (b *bencher) measure(ctx context.Context, m *measurement) error {
 		return fmt.Errorf("%s: unexpected output %q", strings.Join(args, " "), out)
 	}
 	m.Rounds = append(m.Rounds, rows[0].Speed.Median)
-	fmt.Fprintf(os.Stderr, "%-8s %-14s %.1f tok/s\n", m.Devices, m.Link, rows[0].Speed.Median)
+	fmt.Fprintf(os.Stderr, "%-8s %-14s %9.3f ms one way %9.1f tok/s\n", m.Devices, m.Link, 1e3*m.Delay, rows[0].Speed.Median)
 	return nil
 }
