@@ -180,8 +180,12 @@ func TestNetworkCommand(t *testing.T) {
 			t.Errorf("%s\nlacks %q", out.String(), want)
 		}
 	}
+	out.Reset() // 12.3 + 2·(5 + 0.5) ms and 18 µs
+	if err := network(&out, []string{"--model", file, "--measured", "12.3ms", "--message", "0.5ms", "--delays", "5ms", "--bandwidths", "1Gbit"}); err != nil || !strings.Contains(out.String(), "42.9 (42.9 to 42.9)") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 	for _, bad := range [][]string{{}, {"--measured", "12"}, {"--measured", "0tok/s"}, {"--measured", "12ms", "--delays", "1"}, {"--measured", "12ms", "--bandwidths", "1"},
-		{"--measured", "12ms", "--context", "-1"}, {"--measured", "12ms", "--model", "none.ir"}} {
+		{"--measured", "12ms", "--message", "1"}, {"--measured", "12ms", "--context", "-1"}, {"--measured", "12ms", "--model", "none.ir"}} {
 		if err := network(io.Discard, append([]string{"--model", file}, bad...)); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
