@@ -125,7 +125,8 @@ func (m *Machine) Gather(s Stage, floats float64, luck int) float64 {
 // another host. A rank handles one message after another; all are on the way at
 // once.
 func (l Link) all(x crossing, floats float64, luck int) float64 {
-	return float64(x.remote)*l.Latency.at(luck) + l.Delay + float64(x.through)*floats*float64(l.Float)/l.Bandwidth
+	bytes := floats * float64(l.Float)
+	return float64(x.remote)*l.Latency.at(luck) + l.Way(bytes) + float64(x.through)*bytes/l.Bandwidth
 }
 
 // HandOn returns how long a stage needs to send its result to the next one, and
@@ -145,7 +146,7 @@ func (m *Machine) HandOn(p Plan, i int, bytes float64, luck int) (busy, delay fl
 	if most == 0 {
 		return m.Border.busy(bytes, luck), m.Border.Delay
 	}
-	return m.Network.busy(float64(most)*bytes, luck), m.Network.Delay
+	return m.Network.busy(float64(most)*bytes, luck), m.Network.Way(bytes)
 }
 
 // Told returns when the last rank of a stage has a step, after its start on rank
@@ -162,7 +163,8 @@ func (m *Machine) Told(p Plan, i int, rows float64, context, luck int) float64 {
 	if !away {
 		return 0
 	}
-	return float64(others)*m.Control.busy(stepBytes(rows, context), luck) + m.Control.Delay
+	bytes := stepBytes(rows, context)
+	return float64(others)*m.Control.busy(bytes, luck) + m.Control.Way(bytes)
 }
 
 // Answer returns how long a step's results take to rank 0, if it does not compute

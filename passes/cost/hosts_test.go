@@ -60,6 +60,23 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestAnnounced: results and exchanges of 40 bytes are three times on the way if
+// only 39 are sent at once.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	layer := cost.Part{Bytes: 1000, Read: 1000, MACs: 100, Gives: []int{10, 10}}
+	c := &cost.Model{Name: "m", Layers: []cost.Part{layer, layer, layer, layer}, Hidden: 10}
+	m := hosts(t, 2, 1, cost.Direct)
+	for eager, want := range map[float64][2]float64{40: {17.2, 50.4}, 39: {17.2 + 6, 50.4 + 8*6}} {
+		m.Network.Eager = eager
+		for i, p := range []cost.Plan{cost.Spread(4, 2, 1), cost.Spread(4, 1, 2)} {
+			if got := 1 / c.Predict(m, p, cost.Load{Sequences: 1}).Decode.Mid; math.Abs(got/want[i]-1) > 1e-9 {
+				t.Errorf("%v bytes at once, %s: %v s, expected %v", eager, p, got, want[i])
+			}
+		}
+	}
+}
+
 // TestOccupied: with a long way and many stages, the slowest stage and not the way
 // bounds the throughput, because stages do not wait for what is on its way.
 func TestOccupied(t *testing.T) {

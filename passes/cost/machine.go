@@ -50,6 +50,7 @@ const (
 type Link struct {
 	Latency   Range   // seconds
 	Delay     float64 // seconds, in one direction
+	Eager     float64 // bytes; larger messages are announced first, and confirmed; 0: none is
 	Bandwidth float64 // bytes per second, in one direction
 	Style     Style
 	Float     int // bytes of an exchanged number
@@ -63,7 +64,15 @@ func (l Link) busy(bytes float64, luck int) float64 {
 // message returns the time of one message, from the start of the send to the use
 // of the data.
 func (l Link) message(bytes float64, luck int) float64 {
-	return l.busy(bytes, luck) + l.Delay
+	return l.busy(bytes, luck) + l.Way(bytes)
+}
+
+// Way returns how long a message is on the way.
+func (l Link) Way(bytes float64) float64 {
+	if l.Eager > 0 && bytes > l.Eager {
+		return 3 * l.Delay
+	}
+	return l.Delay
 }
 
 // exchange returns the time of an exchange to which each of n ranks contributes

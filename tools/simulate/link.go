@@ -65,7 +65,7 @@ func newGroup(m *cost.Machine, s cost.Stage) *group {
 
 // message returns the time of one message.
 func (g *group) message(bytes float64) float64 {
-	return g.link.Latency.Mid + bytes/g.link.Bandwidth + g.link.Delay
+	return g.link.Latency.Mid + bytes/g.link.Bandwidth + g.link.Way(bytes)
 }
 
 // exchange is rank i's part of an exchange of this many numbers from each.
@@ -113,7 +113,7 @@ func (g *group) direct(i int, c *clock, bytes float64) {
 	sent := c.at
 	if away > 0 {
 		c.spend(float64(away) * (g.link.Latency.Mid + bytes*float64(g.here[i])/g.link.Bandwidth))
-		sent = c.at.Add(seconds(g.link.Delay))
+		sent = c.at.Add(seconds(g.link.Way(bytes)))
 	}
 	for j := range g.mail {
 		if j != i {

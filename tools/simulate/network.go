@@ -23,12 +23,21 @@ func network(w io.Writer, args []string) error {
 	window := f.Int("context", 0, "tokens of the sequence")
 	delays := f.String("delays", "0ms,1ms,5ms,20ms", "delays of a message in one direction")
 	bandwidths := f.String("bandwidths", "100Mbit,1Gbit,10Gbit", "bandwidths in one direction")
+	message := f.String("message", "", "time of a message besides delay and bandwidth, such as 100us (default: that of MPI over TCP)")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	token, err := tokenTime(*measured)
 	if err != nil {
 		return err
+	}
+	own := cost.MPIMessage
+	if *message != "" {
+		t, err := cost.ParseDelay(*message)
+		if err != nil {
+			return fmt.Errorf("--message: %w", err)
+		}
+		own = cost.Sure(t)
 	}
 	if *window < 0 || *window > 1<<24 {
 		return fmt.Errorf("--context %d: expected 0 to %d tokens", *window, 1<<24)
@@ -46,6 +55,7 @@ func network(w io.Writer, args []string) error {
 			if err != nil {
 				return err
 			}
+			m.Network.Latency, m.Control.Latency = own, own
 			layer, tensor := predicted(c, m, *window)
 			fmt.Fprintf(w, "%-8s %-10s %24s %24s\n", delay, bandwidth, layer, tensor)
 		}

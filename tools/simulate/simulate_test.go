@@ -136,7 +136,8 @@ func TestHosts(t *testing.T) {
 
 // TestNetworkTable is arithmetic by hand for SmolLM2-135M: by layer, two messages
 // besides the measured time, of 2304 and of 8 bytes; by tensor, a message of 96
-// bytes, 60 exchanges of 2304 bytes and one of 98304, and the ranks' parts.
+// bytes, 60 exchanges of 2304 bytes and one of 98304, which is announced and
+// confirmed, and the ranks' parts.
 func TestNetworkTable(t *testing.T) {
 	t.Parallel()
 	c, err := costsOf(testLibrary, "smollm2-135m-instruct")
@@ -152,7 +153,7 @@ func TestNetworkTable(t *testing.T) {
 	// weights in bytes of f16: a layer's, its busiest rank's, the head's
 	const all, busiest, head = 2 * 3540096, 2 * (2*576*384 + 2*576*128 + 3*576*768 + 2*576), 2 * (49152*576 + 576)
 	byLayer := token + on(2304) + on(8)
-	byTensor := on(96) + token*(30*busiest+head/2)/(30*all+head) + 60*on(2304) + on(98304)
+	byTensor := on(96) + token*(30*busiest+head/2)/(30*all+head) + 60*on(2304) + on(98304) + 2*5e-3
 	layer, tensor := predicted(c, m, 0)
 	if math.Abs(layer.Mid*byLayer-1) > 1e-3 || math.Abs(tensor.Mid*byTensor-1) > 1e-3 {
 		t.Errorf("%.3f and %.3f ms by layer and by tensor; expected %.3f and %.3f", 1e3/layer.Mid, 1e3/tensor.Mid, 1e3*byLayer, 1e3*byTensor)
@@ -175,13 +176,17 @@ func TestNetworkCommand(t *testing.T) {
 	if err := network(&out, []string{"--model", file, "--measured", "81.3tok/s", "--delays", "5ms,20ms", "--bandwidths", "1Gbit"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"12.30 ms a token, 81.3 tok/s", " 5ms 1Gbit 44.8 (44.7 to 44.8) 3.13 (3.13 to 3.14) 20ms 1Gbit 19.1 "} {
+	for _, want := range []string{"12.30 ms a token, 81.3 tok/s", " 5ms 1Gbit 44.8 (44.7 to 44.8) 3.04 (3.03 to 3.04) 20ms 1Gbit 19.1 "} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("%s\nlacks %q", out.String(), want)
 		}
 	}
+	out.Reset() // 12.3 + 2·(5 + 0.5) ms and 18 µs
+	if err := network(&out, []string{"--model", file, "--measured", "12.3ms", "--message", "0.5ms", "--delays", "5ms", "--bandwidths", "1Gbit"}); err != nil || !strings.Contains(out.String(), "42.9 (42.9 to 42.9)") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
 	for _, bad := range [][]string{{}, {"--measured", "12"}, {"--measured", "0tok/s"}, {"--measured", "12ms", "--delays", "1"}, {"--measured", "12ms", "--bandwidths", "1"},
-		{"--measured", "12ms", "--context", "-1"}, {"--measured", "12ms", "--model", "none.ir"}} {
+		{"--measured", "12ms", "--message", "1"}, {"--measured", "12ms", "--context", "-1"}, {"--measured", "12ms", "--model", "none.ir"}} {
 		if err := network(io.Discard, append([]string{"--model", file}, bad...)); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
