@@ -2,9 +2,11 @@ package main
 
 import (
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +67,49 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// TestRanksFail checks that a job ends at its launcher when a rank cannot start, with an
+// error that says why.
+func TestRanksFail(t *testing.T) {
+	t.Parallel()
+	bin := filepath.Join(t.TempDir(), "model")
+	iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", "0;1", "-o", bin).succeed(t)
+	story := []string{"generate", "-p", "Once", "-n", "2"}
+	for _, c := range []struct {
+		name, missing string
+		args          []string
+		ranks         int
+		want          string
+	}{
+		{"flag", "", []string{"generate", "--nonsense"}, 2, "unknown flag --nonsense"},
+		{"shard 0", "0of2", story, 2, "rank 0: "},
+		{"shard 1", "1of2", story, 2, "rank 1 of the model: "},
+		{"ranks", "", story, 3, "the model is compiled for 2 ranks (0;1), but"},
+	} {
+		own := filepath.Join(t.TempDir(), "model")
+		for _, suffix := range []string{"", ".weights.0of2", ".weights.1of2"} {
+			if suffix == ".weights."+c.missing {
+				continue
+			}
+			if err := os.Link(bin+suffix, own+suffix); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, front := range fronts(c.ranks)[1:] {
+			t.Run(c.name+" "+filepath.Base(front[0]), func(t *testing.T) {
+				t.Parallel()
+				w := slices.Concat(front, []string{own}, c.args)
+				got := call(t, mpiEnv, w[0], w[1:]...)
+				if got.code == 0 || !strings.Contains(got.stderr, c.want) {
+					t.Errorf("exit %d: %s, expected %q", got.code, got.stderr, c.want)
+				}
+			})
+		}
+	}
+}
+
+// mpiEnv lets OpenMPI start more ranks than there are cores, for any user.
+var mpiEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}
+
 // told is the bytes that a rank has told others.
 type told struct {
 	Exchanged int64 `json:"exchanged_bytes"`
@@ -92,9 +137,8 @@ type ranked struct {
 // call runs a subcommand on all ranks; a loaded machine is no silent rank.
 func (r *ranked) call(t *testing.T, args []string) string {
 	t.Helper()
-	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}
 	w := slices.Concat(r.front, []string{r.bin}, args, []string{"--rank-timeout", "5m"})
-	return call(t, env, w[0], w[1:]...).succeed(t)
+	return call(t, mpiEnv, w[0], w[1:]...).succeed(t)
 }
 
 // furthest is the largest difference between two tables of one shape.

@@ -29,30 +29,30 @@ import (
 // code and weights per rank only.
 func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 
-// Join makes the process a rank of the job that it was started in. joined is false if
-// the model is not partitioned or the process was not started by a job launcher. Only
-// the leader returns before the job ends; other ranks work for it.
-func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err error) {
+// Join makes the process a rank of the job that it was started in; say prints what it
+// waits for. The job is nil if the model is not partitioned, if the process was not started
+// by a job launcher, or if it could not join. With an error, a job can only be aborted.
+func (b *Binary) Join(ctx context.Context, say func(format string, args ...any)) (job *ranks.Job, err error) {
 	if !b.Partitioned() {
-		return nil, false, nil
+		return nil, nil
 	}
 	l, ok := comm.Launched()
 	if !ok {
 		if l, ok, err = comm.TorchrunLaunched(); err != nil || !ok {
-			return nil, false, Blame(err)
+			return nil, Blame(err)
 		}
 		if err := b.onGPUs(l); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	p := &rankProgram{b: b, launch: l, connect: func(d *cuda.Device) {
 		b.connectByNCCL(d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // job is set when this is called
 	}}
-	if job, err = ranks.Join(ctx, p, l); err != nil {
-		return nil, false, Blame(err)
+	if job, err = ranks.Join(ctx, p, l, say); err != nil {
+		return job, Blame(err)
 	}
 	b.open = func(s ranks.Settings) (ranks.Group, error) { return job.Leader(s) }
-	return job, true, nil
+	return job, nil
 }
 
 // onGPUs returns an error for a job without MPI that has a rank on a CPU.

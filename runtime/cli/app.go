@@ -19,6 +19,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
 	"github.com/iflowc/iflowc/runtime/kit/usage"
@@ -60,11 +61,23 @@ type Process struct {
 	Startup        cpu.Startup
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+
+	job *ranks.Job // nil: the process runs all ranks
 }
+
+// say prints a line about the process's state.
+func (p *Process) say(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
 
 // Run runs one command line and returns the exit code.
 func Run(ctx context.Context, e Embedded, p Process) int {
 	err := run(ctx, e, &p)
+	code := p.report(ctx, err)
+	p.abandon(err, code)
+	return code
+}
+
+// report prints the error of a command line and returns its exit code.
+func (p *Process) report(ctx context.Context, err error) int {
 	var done exited
 	var wrong wrongError
 	var stopped interrupt.Stopped
@@ -82,8 +95,7 @@ func Run(ctx context.Context, e Embedded, p Process) int {
 	case errors.Is(err, syscall.EPIPE): // the reader of the pipe has gone, so no message would arrive
 		return exitFailed
 	}
-	fmt.Fprintf(p.Stderr, "error: %v\n", err)
-	defer stay(err)
+	p.say("error: %v", err)
 	if errors.As(err, &wrong) {
 		return exitWrong
 	}
@@ -110,7 +122,7 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	if err != nil || !leads {
 		return err
 	}
-	defer func() { m.leave(err) }()
+	defer func() { err = m.leave(err) }()
 	if err := writePID(); err != nil {
 		return wrong(err)
 	}

@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/binary"
@@ -30,8 +29,6 @@ type model struct {
 
 	adapters []*loraFile // of --lora
 	several  bool        // the subcommand accepts several of them
-
-	leave func(error) // leaves the job of ranks
 }
 
 // openModel reads the manifest; everything else is opened on demand.
@@ -40,7 +37,7 @@ func openModel(e Embedded, p *Process) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest, leave: func(error) {}}, nil
+	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest}, nil
 }
 
 func (m *model) close() error {
@@ -72,7 +69,7 @@ func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
 // device loads the model's code for the selected device.
 func (m *model) device(f *engineFlags) (device.Device, error) {
 	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
-	return m.bin.Device(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
+	return m.bin.Device(f.Device, s, m.say)
 }
 
 // dispatchTable returns the table of the named profile, or of the profile

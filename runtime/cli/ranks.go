@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ func launched() bool {
 // any. Rank 0 leads: it runs its command line. All others work for it until the
 // end.
 func (m *model) join(ctx context.Context) (leads bool, err error) {
-	job, joined, err := m.bin.Join(ctx)
-	if err != nil || !joined {
+	m.job, err = m.bin.Join(ctx, m.say)
+	if err != nil || m.job == nil {
 		return err == nil, err
 	}
 	context.AfterFunc(ctx, func() {
@@ -53,19 +54,25 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 		// deploy/launch sends SIGINT: rank 0 then finishes its requests with all ranks.
 		var asked interrupt.Stopped
 		if !errors.As(context.Cause(ctx), &asked) || asked.Signal != os.Interrupt {
-			job.ShortenTimeout()
+			m.job.ShortenTimeout()
 		}
 	})
-	m.leave = job.Leave
-	if job.Leads() {
+	if m.job.Leads() {
 		return true, nil
 	}
-	if err = job.Work(); err != nil {
-		err = fmt.Errorf("rank %d stops: %w", job.Rank(), err)
+	if err = m.job.Work(); err != nil {
+		err = fmt.Errorf("rank %d stops: %w", m.job.Rank(), err)
 	}
 	m.bin.Close()
-	m.leave(err)
-	return false, err
+	return false, m.leave(err)
+}
+
+// leave leaves the job, if any, and returns err or the error of leaving.
+func (m *model) leave(err error) error {
+	if m.job == nil {
+		return err
+	}
+	return cmp.Or(err, m.job.Leave(err))
 }
 
 // pidFile is the environment variable that names the file for the process id of
@@ -171,10 +178,16 @@ func (i *information) ranks(m *model) error {
 	return nil
 }
 
-// stay delays the end of a rank that has lost another one.
-func stay(err error) {
-	var lost *comm.RankError
-	if launched() && errors.As(err, &lost) {
+// abandon ends the job of a process that could not leave it in order. Some
+// launchers wait for the other ranks after one has failed. A process that could
+// not join waits too, because some launchers end the others at once.
+func (p *Process) abandon(err error, code int) {
+	var refused *comm.RankError
+	switch {
+	case p.job != nil && !p.job.Left():
+		time.Sleep(farewell)
+		p.job.Abort(code)
+	case p.job == nil && launched() && errors.As(err, &refused):
 		time.Sleep(farewell)
 	}
 }

@@ -3,47 +3,100 @@
 package comm
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // RendezvousTimeout is how long the ranks of a torchrun-style job wait for each other;
 // several machines may not start at the same time.
 const RendezvousTimeout = 5 * time.Minute
 
-// handshakeTimeout limits the time between connecting and the handshake.
-const handshakeTimeout = 10 * time.Second
+const (
+	handshakeTimeout = 10 * time.Second // between connecting and the handshake
+	dialTimeout      = 5 * time.Second  // of an attempt to connect; leaves time for three lost packets
+	retryEvery       = 100 * time.Millisecond
+	tellTimeout      = 3 * time.Second // how long a rank that cannot take part tries to tell the others why
+)
 
-// A handshake is the first message of a rank, and rank 0's answer.
+// A Member is what a rank brings to a rendezvous.
+type Member struct {
+	Launch
+	Program string                           // hash of the program
+	Unfit   error                            // why this rank cannot take part; it only tells the others
+	Limit   time.Duration                    // how long to wait for the others
+	Say     func(format string, args ...any) // prints what the rank waits for; nil: nothing does
+
+	sayFirst, sayEvery time.Duration // when it does; 0: the defaults
+}
+
+// A handshake is the first message of a rank, and each of rank 0's two answers: it has
+// received the message, and all ranks are there.
 type handshake struct {
 	Protocol string `json:"iflowc"`
 	Rank     int    `json:"rank"`
-	Ranks    int    `json:"ranks"`
-	Program  string `json:"program"` // hash of the program
-	Error    string `json:"error,omitempty"`
+	Ranks    int    `json:"ranks,omitempty"`
+	Program  string `json:"program,omitempty"` // hash of the program
+	Error    string `json:"error,omitempty"`   // why Rank cannot take part; it ends the job
 }
 
-const protocol = "ranks 1"
+// Every protocol starts with protocols, so that a rank of another version is not taken
+// for a stranger.
+const (
+	protocols = "ranks "
+	protocol  = protocols + "2"
+)
+
+// maxHandshake is the maximum size of a handshake in bytes.
+const maxHandshake = 4096
+
+// fault returns the error that a handshake reports, or nil.
+func (h *handshake) fault() error {
+	if h.Error == "" {
+		return nil
+	}
+	text := strings.Map(func(r rune) rune { // it came through a port
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, h.Error)
+	return &RankError{Rank: h.Rank, Err: errors.New(text)}
+}
 
 // Rendezvous connects the ranks of a job without MPI: rank 0 listens at the launch's
-// address, and the others retry to dial it until they succeed. It returns an error if
-// the ranks run programs with different hashes, or if limit has passed.
-func Rendezvous(ctx context.Context, l Launch, program string, limit time.Duration) (*TCP, error) {
+// address, and the others retry to dial it until they succeed. All ranks return an error
+// if one of them is unfit, has another number of ranks or runs a program with another
+// hash, or if the limit has passed.
+func Rendezvous(ctx context.Context, m Member) (*TCP, error) {
+	limit := m.Limit
+	if m.Unfit != nil {
+		limit = min(limit, tellTimeout)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout after %v", limit))
 	defer cancel()
-	own := handshake{Protocol: protocol, Rank: l.Rank, Ranks: l.Ranks, Program: program}
-	link := newTCP(l)
+	own := handshake{Protocol: protocol, Rank: m.Rank, Ranks: m.Ranks, Program: m.Program}
+	if m.Unfit != nil {
+		text := m.Unfit.Error()
+		own.Error = text[:min(len(text), maxHandshake/2)]
+	}
+	link := newTCP(m.Launch)
+	var state wait
+	go state.report(ctx, &m)
 	var err error
-	if l.Rank == 0 {
-		err = link.acceptAll(ctx, own)
+	if m.Rank == 0 {
+		err = link.acceptAll(ctx, own, &state)
 	} else {
-		err = link.dial(ctx, own)
+		err = link.dial(ctx, own, &state)
+	}
+	if unfit := own.fault(); unfit != nil {
+		err = unfit
 	}
 	if err != nil {
 		link.closeAll()
@@ -53,15 +106,15 @@ func Rendezvous(ctx context.Context, l Launch, program string, limit time.Durati
 	return link, nil
 }
 
-// acceptAll waits for connections from all other ranks.
-func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
+// acceptAll waits for connections from all other ranks and tells them the result.
+func (l *TCP) acceptAll(ctx context.Context, own handshake, state *wait) error {
 	server, err := net.Listen("tcp", listenAt(l.launch.Master))
 	if err != nil {
 		return fmt.Errorf("rank 0 cannot listen at MASTER_ADDR and MASTER_PORT: %w; choose a free port", err)
 	}
 	defer server.Close()
 	arrivals := make(chan arrival)
-	ctx, cancel := context.WithCancel(ctx)
+	greeting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		for {
@@ -69,45 +122,89 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 			if err != nil {
 				return
 			}
-			go greet(ctx, conn, arrivals) // concurrently, so that a silent client does not block the others
+			go greet(greeting, conn, arrivals) // concurrently, so that a silent client does not block the others
 		}
 	}()
-	for missing := l.launch.Ranks - 1; missing > 0; missing-- {
+	verdict := handshake{Protocol: protocol, Rank: own.Rank, Error: own.Error}
+	for verdict.Error == "" && len(l.absent()) > 0 {
+		state.set(nil, "rank 0 waits at %s; of %d ranks these have not connected: %v; start them with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE", l.launch.Master, own.Ranks, l.absent())
 		select {
 		case g := <-arrivals:
-			refusal := l.refuse(own, g.hello)
-			err := writeHandshake(g.conn, handshake{Protocol: protocol, Error: refusal})
-			if err != nil || refusal != "" {
-				g.conn.Close()
-				return &RankError{Rank: g.hello.Rank, Err: cmp.Or(err, errors.New(refusal))}
+			if why := l.refuse(own, g.hello); why != "" {
+				verdict.Rank, verdict.Error = g.hello.Rank, why
+				tell(g.conn, verdict)
+			} else {
+				l.peers[g.hello.Rank] = newPeer(g.conn)
 			}
-			l.peers[g.hello.Rank] = newPeer(g.conn)
 		case <-ctx.Done():
-			var absent []int
-			for r := 1; r < l.launch.Ranks; r++ {
-				if l.peers[r] == nil {
-					absent = append(absent, r)
-				}
-			}
 			return fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks",
-				l.launch.Master, l.launch.Ranks, absent, context.Cause(ctx))
+				l.launch.Master, l.launch.Ranks, l.absent(), context.Cause(ctx))
 		}
 	}
-	return nil
+	for r, p := range l.peers {
+		if p == nil {
+			continue
+		}
+		if err := writeHandshake(p.conn, verdict); err != nil && verdict.Error == "" {
+			return &RankError{Rank: r, Err: err}
+		}
+	}
+	if verdict.Error != "" {
+		l.tellOthers(ctx, arrivals, verdict)
+	}
+	return verdict.fault()
 }
 
-// An arrival is a connection that has sent its handshake.
+// absent returns the ranks that rank 0 waits for.
+func (l *TCP) absent() (list []int) {
+	for r := 1; r < len(l.peers); r++ {
+		if l.peers[r] == nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// tellOthers sends a verdict to ranks that arrive late.
+func (l *TCP) tellOthers(ctx context.Context, arrivals <-chan arrival, verdict handshake) {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	untold := l.absent()
+	isTold := func(rank int) { untold = slices.DeleteFunc(untold, func(r int) bool { return r == rank }) }
+	for isTold(verdict.Rank); len(untold) > 0; {
+		select {
+		case g := <-arrivals:
+			tell(g.conn, verdict)
+			isTold(g.hello.Rank)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell sends a verdict and closes the connection.
+func tell(conn net.Conn, verdict handshake) {
+	conn.SetDeadline(time.Now().Add(tellTimeout))
+	writeHandshake(conn, verdict) // without it, the rank finds the connection closed
+	conn.Close()
+}
+
+// An arrival is a connection that has sent its handshake and received the first answer.
 type arrival struct {
 	conn  net.Conn
 	hello handshake
 }
 
-// greet reads the handshake of a new connection.
+// greet reads the handshake of a new connection and answers it.
 func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 	g := arrival{conn: conn}
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if readHandshake(conn, &g.hello) != nil || g.hello.Protocol != protocol {
+	if readHandshake(conn, &g.hello) != nil || !strings.HasPrefix(g.hello.Protocol, protocols) {
 		conn.Close() // not a rank
+		return
+	}
+	if writeHandshake(conn, handshake{Protocol: protocol}) != nil {
+		conn.Close()
 		return
 	}
 	conn.SetDeadline(time.Time{})
@@ -121,6 +218,10 @@ func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 // refuse returns the reason to refuse a rank, or "".
 func (l *TCP) refuse(own, hello handshake) string {
 	switch {
+	case hello.Protocol != own.Protocol:
+		return fmt.Sprintf("it was compiled by another version of iflowc (protocol %q, rank 0 has %q); start the same program on all ranks", hello.Protocol, own.Protocol)
+	case hello.Error != "":
+		return hello.Error
 	case hello.Ranks != own.Ranks:
 		return fmt.Sprintf("it has WORLD_SIZE=%d, but rank 0 has %d", hello.Ranks, own.Ranks)
 	case hello.Program != own.Program:
@@ -131,27 +232,28 @@ func (l *TCP) refuse(own, hello handshake) string {
 	return ""
 }
 
-// dial connects to rank 0. It retries while nothing listens at the address, or
-// something other than rank 0.
-func (l *TCP) dial(ctx context.Context, own handshake) error {
-	var dialer net.Dialer
+// dial connects to rank 0 and waits for the others. It retries while nothing listens at
+// the address, or something other than rank 0.
+func (l *TCP) dial(ctx context.Context, own handshake, state *wait) error {
+	dialer := net.Dialer{Timeout: dialTimeout}
 	var why error
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", l.launch.Master)
 		if err == nil {
-			var answer handshake
-			if answer, err = shakeHands(conn, own); err == nil && answer.Error == "" {
+			var verdict handshake
+			if verdict, err = l.shakeHands(ctx, conn, own, state); err == nil && verdict.Error == "" {
 				l.peers[0] = newPeer(conn)
 				return nil
 			}
 			conn.Close()
 			if err == nil {
-				return fmt.Errorf("rank 0 refused rank %d: %s", own.Rank, answer.Error)
+				return verdict.fault()
 			}
 		}
 		if conn != nil || why == nil { // keep an error of a service that answered rather than "connection refused"
 			why = err
 		}
+		state.set(err, "rank %d waits for rank 0 at %s: %v", own.Rank, l.launch.Master, why)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("rank %d cannot connect to rank 0 at %s (%w; %w); set the same MASTER_ADDR and MASTER_PORT on all ranks", own.Rank, l.launch.Master, context.Cause(ctx), why)
@@ -160,22 +262,32 @@ func (l *TCP) dial(ctx context.Context, own handshake) error {
 	}
 }
 
-// retryEvery is the interval between attempts to connect to rank 0.
-const retryEvery = 100 * time.Millisecond
-
-// shakeHands sends this rank's handshake and returns the answer.
-func shakeHands(conn net.Conn, own handshake) (answer handshake, err error) {
+// shakeHands sends this rank's handshake and returns the verdict.
+func (l *TCP) shakeHands(ctx context.Context, conn net.Conn, own handshake, state *wait) (verdict handshake, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err = writeHandshake(conn, own); err == nil {
-		err = readHandshake(conn, &answer)
+		err = readHandshake(conn, &verdict)
 	}
-	if err == nil && answer.Protocol != protocol {
+	if err == nil && !strings.HasPrefix(verdict.Protocol, protocols) {
 		err = errors.New("unknown protocol")
 	}
 	if err != nil {
-		return answer, fmt.Errorf("the service at this address is not a rank: %w", err)
+		return verdict, fmt.Errorf("the service at this address is not a rank: %w", err)
 	}
-	return answer, conn.SetDeadline(time.Time{})
+	if verdict.Error != "" {
+		return verdict, nil
+	}
+	conn.SetDeadline(time.Time{})
+	state.set(nil, "rank %d is connected to rank 0 at %s, which waits for other ranks and prints their numbers", own.Rank, l.launch.Master)
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	err = readHandshake(conn, &verdict)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return verdict, fmt.Errorf("rank 0 ended the connection before all ranks were there: %w", err)
+	}
+	return verdict, nil
 }
 
 // listenAt returns the address at which rank 0 listens: the loopback interface for
@@ -199,7 +311,7 @@ func writeHandshake(conn net.Conn, h handshake) error {
 }
 
 func readHandshake(conn net.Conn, h *handshake) error {
-	tag, data, err := readFrame(conn, 4096)
+	tag, data, err := readFrame(conn, maxHandshake)
 	if err == nil && tag != tagHandshake {
 		err = errors.New("no handshake")
 	}

@@ -296,6 +296,9 @@ func (l *TCP) Leave() {
 	l.stop()
 }
 
+// Abort returns: the end of this process closes its connections, which tells the others.
+func (l *TCP) Abort(int) {}
+
 func (l *TCP) closeAll() {
 	l.leaving.Store(true)
 	for _, p := range l.peers {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -14,19 +15,27 @@ import (
 	"time"
 )
 
-// freePort returns an address with an unused port.
+// freePort returns an address with an unused port that no outgoing connection takes.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
-// rendezvous connects ranks in this process, each after change has modified its launch.
-func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*TCP, []error) {
+// member returns what a rank brings that waits as long as necessary.
+func member(rank, ranks int, at string) Member {
+	return Member{Launch: Launch{Rank: rank, Ranks: ranks, At: -1, Master: at}, Program: "program", Limit: time.Hour}
+}
+
+// rendezvous connects ranks in this process, each after change has modified what it
+// brings.
+func rendezvous(t *testing.T, ranks int, change func(m *Member)) ([]*TCP, []error) {
 	t.Helper()
 	at := freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,13 +43,14 @@ func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)
 	links, errs := make([]*TCP, ranks), make([]error, ranks)
 	var all sync.WaitGroup
 	for r := range ranks {
-		l, program := Launch{Rank: r, Ranks: ranks, At: -1, Master: at}, "program"
+		m := member(r, ranks, at)
 		if change != nil {
-			change(&l, &program)
+			change(&m)
 		}
 		all.Go(func() {
-			if links[r], errs[r] = Rendezvous(ctx, l, program, time.Hour); errs[r] != nil {
-				cancel() // do not wait for it
+			var told *RankError
+			if links[r], errs[r] = Rendezvous(ctx, m); errs[r] != nil && !errors.As(errs[r], &told) {
+				cancel() // the others would wait
 			}
 		})
 	}
@@ -158,33 +168,133 @@ func TestLinkSilent(t *testing.T) {
 	}
 }
 
-// TestRendezvousRefuses checks the errors of ranks that do not belong together.
+// TestRendezvousRefuses checks that all ranks report why they do not belong together,
+// whichever of them is wrong.
 func TestRendezvousRefuses(t *testing.T) {
 	t.Parallel()
+	unfit := errors.New("the model is compiled for 4 ranks")
 	for name, c := range map[string]struct {
-		change func(l *Launch, program *string)
-		want   []string // errors of rank 0 and of rank 1
+		ranks  int
+		change func(m *Member)
+		want   string // error of all ranks
 	}{
-		"program":     {func(l *Launch, p *string) { *p = fmt.Sprint("program ", l.Rank) }, []string{"rank 1 of the model: it runs a different program", "rank 0 refused rank 1: it runs a different program"}},
-		"size":        {func(l *Launch, p *string) { l.Ranks += l.Rank }, []string{"it has WORLD_SIZE=3, but rank 0 has 2", "it has WORLD_SIZE=3"}},
-		"twice":       {func(l *Launch, p *string) { l.Rank, l.Ranks = min(l.Rank, 1), 3 }, []string{"another process already has RANK=1", ""}},
-		"two leaders": {func(l *Launch, p *string) { l.Rank = 0 }, []string{"choose a free port", ""}},
+		"program of rank 1":    {3, func(m *Member) { m.Program = fmt.Sprint("program ", m.Rank == 1) }, "rank 1 of the model: it runs a different program"},
+		"program of rank 0":    {2, func(m *Member) { m.Program = fmt.Sprint("program ", m.Rank) }, "rank 1 of the model: it runs a different program"},
+		"WORLD_SIZE of rank 2": {3, func(m *Member) { m.Ranks += m.Rank / 2 }, "rank 2 of the model: it has WORLD_SIZE=4, but rank 0 has 3"},
+		"WORLD_SIZE of rank 0": {2, func(m *Member) { m.Ranks -= m.Rank; m.Ranks++ }, "rank 1 of the model: it has WORLD_SIZE=2, but rank 0 has 3"},
+		"model of rank 0":      {3, func(m *Member) { m.Unfit = map[int]error{0: unfit}[m.Rank] }, "rank 0 of the model: the model is compiled for 4 ranks"},
+		"model of rank 2":      {3, func(m *Member) { m.Unfit = map[int]error{2: unfit}[m.Rank] }, "rank 2 of the model: the model is compiled for 4 ranks"},
+		"twice":                {3, func(m *Member) { m.Rank = min(m.Rank, 1) }, "rank 1 of the model: another process already has RANK=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ranks := 2
-			if name == "twice" {
-				ranks = 3
-			}
-			_, errs := rendezvous(t, ranks, c.change)
-			all := fmt.Sprint(errs)
-			for _, want := range c.want {
-				if !strings.Contains(all, want) {
-					t.Errorf("%s, expected %q", all, want)
+			_, errs := rendezvous(t, c.ranks, c.change)
+			for r, err := range errs {
+				var lost *RankError
+				if !errors.As(err, &lost) || !strings.HasPrefix(err.Error(), c.want) {
+					t.Errorf("rank %d: %v, expected %q", r, err, c.want)
 				}
 			}
 		})
 	}
+}
+
+// TestRendezvousTwoLeaders checks the error of a second rank 0.
+func TestRendezvousTwoLeaders(t *testing.T) {
+	t.Parallel()
+	at := freePort(t)
+	other, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := Rendezvous(t.Context(), member(0, 2, at)); err == nil || !strings.Contains(err.Error(), "choose a free port") {
+		t.Errorf("%v, expected an error about the port", err)
+	}
+}
+
+// TestRendezvousVersions checks the errors of ranks of different versions.
+func TestRendezvousVersions(t *testing.T) {
+	t.Parallel()
+	m := member(0, 2, freePort(t))
+	done := make(chan error)
+	go func() {
+		_, err := Rendezvous(t.Context(), m)
+		done <- err
+	}()
+	var conn net.Conn
+	for err := error(nil); conn == nil; time.Sleep(10 * time.Millisecond) {
+		if conn, err = net.Dial("tcp", m.Master); err != nil {
+			conn = nil
+		}
+	}
+	defer conn.Close()
+	if err := writeHandshake(conn, handshake{Protocol: "ranks 1", Rank: 1, Ranks: 2, Program: "program"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "rank 1 of the model: it was compiled by another version") {
+		t.Errorf("%v, expected an error about the version", err)
+	}
+}
+
+// TestRendezvousSays checks that ranks print what they wait for.
+func TestRendezvousSays(t *testing.T) {
+	t.Parallel()
+	free, silent := freePort(t), freePort(t)
+	for name, c := range map[string]struct {
+		rank int
+		at   string
+		want []string
+	}{
+		"rank 0":       {0, free, []string{"rank 0 waits at " + free, "of 3 ranks these have not connected: [1 2]", "WORLD_SIZE"}},
+		"unresolvable": {1, "name.invalid:1", []string{"rank 1 waits for rank 0 at name.invalid:1", "set MASTER_ADDR"}},
+		"nobody":       {1, silent, []string{"rank 1 waits for rank 0 at " + silent, "start rank 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := member(c.rank, 3, c.at)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			lines := make(chan string, 1)
+			m.sayFirst, m.sayEvery = 50*time.Millisecond, 20*time.Millisecond
+			m.Say = func(format string, args ...any) {
+				select {
+				case lines <- fmt.Sprintf(format, args...):
+				default:
+				}
+			}
+			go Rendezvous(ctx, m)
+			for range 2 { // it repeats them
+				line := <-lines
+				for _, want := range c.want {
+					if !strings.Contains(line, want) {
+						t.Errorf("%q, expected %q", line, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestRendezvousSaysConnected checks what the other ranks print while one is missing.
+func TestRendezvousSaysConnected(t *testing.T) {
+	t.Parallel()
+	at := freePort(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first, here := make(chan string), member(1, 3, at)
+	here.sayFirst, here.sayEvery = 10*time.Millisecond, 10*time.Millisecond
+	here.Say = func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); strings.Contains(line, "rank 1 is connected to rank 0") {
+			select {
+			case first <- line:
+			case <-ctx.Done():
+			}
+		}
+	}
+	go Rendezvous(ctx, member(0, 3, at))
+	go Rendezvous(ctx, here)
+	<-first
 }
 
 // TestRendezvousAlone checks that the error of a timeout contains the missing ranks and
@@ -193,14 +303,16 @@ func TestRendezvousAlone(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
 	for rank, want := range []string{"these have not connected: [1 2] (timeout after 200ms)", "rank 1 cannot connect to rank 0 at " + at} {
-		_, err := Rendezvous(t.Context(), Launch{Rank: rank, Ranks: 3, Master: at}, "program", 200*time.Millisecond)
+		m := member(rank, 3, at)
+		m.Limit = 200 * time.Millisecond
+		_, err := Rendezvous(t.Context(), m)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Rendezvous(ctx, Launch{Rank: 1, Ranks: 3, Master: at}, "program", time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := Rendezvous(ctx, member(1, 3, at)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, expected context.Canceled", err)
 	}
 }
@@ -213,7 +325,7 @@ func TestRendezvousStrangers(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
-		l, err := Rendezvous(t.Context(), Launch{Rank: 0, Ranks: 2, Master: at}, "program", time.Hour)
+		l, err := Rendezvous(t.Context(), member(0, 2, at))
 		if err != nil {
 			t.Error(err)
 			return
@@ -232,7 +344,7 @@ func TestRendezvousStrangers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	l, err := Rendezvous(t.Context(), Launch{Rank: 1, Ranks: 2, Master: at}, "program", time.Hour)
+	l, err := Rendezvous(t.Context(), member(1, 2, at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +363,9 @@ func TestRendezvousStrangers(t *testing.T) {
 			conn.Close()
 		}
 	})
-	_, err = Rendezvous(t.Context(), Launch{Rank: 1, Ranks: 2, Master: other.Addr().String()}, "program", time.Second)
+	m := member(1, 2, other.Addr().String())
+	m.Limit = time.Second
+	_, err = Rendezvous(t.Context(), m)
 	other.Close()
 	if err == nil || !strings.Contains(err.Error(), "is not a rank") {
 		t.Errorf("%v, expected an error about another service", err)

@@ -3,6 +3,7 @@
 package ranks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Job struct {
 	endpoint endpoint
 	rank     *Rank                          // code for this CPU's instruction set
 	exiting  atomic.Bool                    // set by ShortenTimeout
+	left     bool                           // in order
 	nccl     atomic.Pointer[comm.NCCLGroup] // the open model's group of GPUs; nil: there is none
 }
 
@@ -44,6 +46,7 @@ type control interface {
 	Fail(rank int)
 	Lost() <-chan struct{} // closed when a rank is lost; nil: losses are only reported by calls
 	Leave()
+	Abort(status int) // ends all ranks; it may return
 }
 
 // An endpoint is one rank's end of a transport.
@@ -55,15 +58,18 @@ type endpoint interface {
 	ShortenTimeout()
 }
 
-// Join joins the job in which a launcher has started this process.
-func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
+// Join joins the job in which a launcher has started this process. say prints what it
+// waits for. With an error, the job is nil if this process has not joined, else it can
+// only be aborted.
+func Join(ctx context.Context, p Program, l comm.Launch, say func(format string, args ...any)) (*Job, error) {
 	part := p.Manifest().Partition
+	var unfit error
 	if l.Ranks != len(part.Ranks) {
-		return nil, fmt.Errorf("the model is compiled for %d ranks (%s), but %s started %d: start that many, or one process for all ranks", len(part.Ranks), part.Devices, l.Name, l.Ranks)
+		unfit = fmt.Errorf("the model is compiled for %d ranks (%s), but %s started %d: start that many, or one process for all ranks", len(part.Ranks), part.Devices, l.Name, l.Ranks)
 	}
 	j := &Job{program: p, part: part, launch: l}
 	if l.Master != "" {
-		link, err := comm.Rendezvous(ctx, l, p.Hash(), comm.RendezvousTimeout)
+		link, err := comm.Rendezvous(ctx, comm.Member{Launch: l, Program: p.Hash(), Unfit: unfit, Limit: comm.RendezvousTimeout, Say: say})
 		if err != nil {
 			return nil, err
 		}
@@ -72,13 +78,19 @@ func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	}
 	mpi, err := comm.JoinMPI(l)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(unfit, err)
 	}
 	j.control, j.launch = mpi, mpi.Launch
-	if err := j.load(); err != nil {
-		return nil, err
+	if unfit != nil { // the other ranks may run another program and wait for this one
+		return j, unfit
 	}
-	j.endpoint, err = mpi.Open(j.rank.Library, places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
+	if err := j.load(); err != nil {
+		return j, err
+	}
+	end, err := mpi.Open(j.rank.Library, places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
+	if err == nil {
+		j.endpoint = end
+	}
 	return j, err
 }
 
@@ -173,16 +185,20 @@ func (j *Job) broadcast(w []int32) error {
 	return nil
 }
 
-// leaveLimit is how long a rank may take to acknowledge the end of the job.
-const leaveLimit = time.Minute
+// How long a rank may take to acknowledge the end of the job: it may compute a step. A
+// job that failed does not wait for a rank that loads its weights.
+const (
+	leaveLimit  = time.Minute
+	failedLimit = 8 * time.Second
+)
 
 // releaseWorkers tells the workers to leave, once none of them sends any more messages.
-func (j *Job) releaseWorkers() error {
+func (j *Job) releaseWorkers(limit time.Duration) error {
 	if err := j.broadcast(words(msgLeave)); err != nil {
 		return err
 	}
 	for r := 1; r < len(j.part.Ranks); r++ {
-		data, err := j.control.Await(r, comm.Reply, leaveLimit)
+		data, err := j.control.Await(r, comm.Reply, limit)
 		if err == nil && data == nil {
 			err = &comm.RankError{Rank: r}
 		}
@@ -193,17 +209,21 @@ func (j *Job) releaseWorkers() error {
 	return j.broadcast(words(msgGo))
 }
 
-// Leave ends the job: rank 0 releases the workers and all ranks leave in order. After
-// the loss of a rank it returns at once.
-func (j *Job) Leave(failed error) {
+// Leave ends the job: rank 0 releases the workers and all ranks leave in order. It
+// returns an error if they cannot. After the loss of a rank it does nothing.
+func (j *Job) Leave(failed error) error {
 	var unreached *comm.RankError
 	if errors.As(failed, &unreached) || j.endpoint.Failed() >= 0 {
-		return
+		return nil
+	}
+	limit := leaveLimit
+	if failed != nil {
+		limit = failedLimit
 	}
 	err := error(nil)
 	j.control.Do(func() {
 		if j.Leads() {
-			err = j.releaseWorkers()
+			err = j.releaseWorkers(limit)
 		}
 		if err == nil {
 			err = j.control.Flush()
@@ -211,5 +231,14 @@ func (j *Job) Leave(failed error) {
 	})
 	if err == nil {
 		j.control.Leave()
+		j.left = true
 	}
+	return err
 }
+
+// Left reports whether Leave has ended the job in order.
+func (j *Job) Left() bool { return j.left }
+
+// Abort ends the processes of all ranks, this one with status. It returns if the launcher
+// cannot do so.
+func (j *Job) Abort(status int) { j.control.Abort(status) }

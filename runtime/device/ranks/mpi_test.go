@@ -22,40 +22,49 @@ import (
 const (
 	envLibrary = "IFLOWC_TEST_LIBRARY" // file of the fake model; set: act as a rank
 	envGroups  = "IFLOWC_TEST_GROUPS"  // TP ranks of each stage: "2,2"
-	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "idle 1", "hash 1", "weights 1"
+	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "hash 1", "weights 1", "aborts 1", "apart 1"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envLibrary) == "" {
 		os.Exit(m.Run())
 	}
-	if err := rank(); err != nil {
-		fmt.Fprintf(os.Stderr, "rank says: %v\n", err)
-		time.Sleep(time.Second / 2) // the launcher kills all ranks when the first one exits
-		os.Exit(1)
+	job, err := rank()
+	if err == nil && job.Left() {
+		os.Exit(0)
 	}
+	fmt.Fprintf(os.Stderr, "rank says: %v\n", err)
+	time.Sleep(time.Second / 2) // the launcher kills all ranks when the first one exits
+	if job != nil && !job.Left() {
+		job.Abort(7)
+	}
+	os.Exit(1)
 }
 
 // rank acts as one process of a job.
-func rank() error {
+func rank() (*ranks.Job, error) {
+	fault, which, _ := strings.Cut(os.Getenv(envFault), " ")
+	bad, _ := strconv.Atoi(which)
+	if fault == "apart" { // as if each rank had a machine
+		os.Setenv("MPI_LOCALNRANKS", "1")
+		os.Setenv("MPI_LOCALRANKID", "0")
+	}
 	launch, ok := comm.Launched()
 	if !ok {
-		return errors.New("not started by a launcher")
+		return nil, errors.New("not started by a launcher")
 	}
 	var groups []int
 	for s := range strings.SplitSeq(os.Getenv(envGroups), ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		groups = append(groups, n)
 	}
 	p := newProgram(nil, os.Getenv(envLibrary), groups...).withCells()
-	fault, which, _ := strings.Cut(os.Getenv(envFault), " ")
-	bad, _ := strconv.Atoi(which)
-	job, err := ranks.Join(context.Background(), p, launch)
+	job, err := ranks.Join(context.Background(), p, launch, nil)
 	if err != nil {
-		return err
+		return job, err
 	}
 	switch fault {
 	case "dies":
@@ -68,15 +77,24 @@ func rank() error {
 		if job.Rank() == bad {
 			p.hash = "other"
 		}
+	case "aborts":
+		if job.Rank() == bad {
+			job.Abort(7)
+		}
+		select {} // only Abort ends the job
 	}
-	if !job.Leads() {
-		err := job.Work()
-		job.Leave(err)
-		return err
+	if job.Leads() {
+		err = runLeader(job, p, fault)
+	} else {
+		err = job.Work()
 	}
-	err = runLeader(job, p, fault)
-	job.Leave(err)
-	return err
+	if e := job.Leave(err); err == nil {
+		err = e
+	}
+	if fault == "apart" && job.Rank() == bad {
+		time.Sleep(time.Hour) // the others must not wait for this one
+	}
+	return job, err
 }
 
 // runLeader runs the queries twice, to check that a model can be opened again.
@@ -182,6 +200,40 @@ func TestMPI(t *testing.T) {
 					t.Errorf("%v, said\n%s\nexpected %q", err, out, c.want)
 				}
 			})
+		}
+	}
+}
+
+// TestAbort checks that Abort ends ranks that would run on, and that the launcher returns
+// its status.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	lib := library(t)
+	for _, l := range launchers(t) {
+		for _, rank := range []int{0, 1} {
+			t.Run(fmt.Sprint(l.name, " ", rank), func(t *testing.T) {
+				t.Parallel()
+				out, err := l.launch(t, lib, "2", 2, fmt.Sprint("aborts ", rank))
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.ExitCode() != 7 {
+					t.Errorf("%v, said\n%s\nexpected status 7", err, out)
+				}
+			})
+		}
+	}
+}
+
+// TestLeaveApart checks that a job that spans machines ends in order under MPICH: no rank
+// waits for another that runs on.
+func TestLeaveApart(t *testing.T) {
+	t.Parallel()
+	lib := library(t)
+	for _, l := range launchers(t) {
+		if l.name == "MPICH" {
+			out, err := l.launch(t, lib, "1,1", 2, "apart 1")
+			if err != nil || !strings.Contains(out, "all is well") {
+				t.Errorf("%v, said\n%s", err, out)
+			}
 		}
 	}
 }
