@@ -136,9 +136,15 @@ func inStages(t *testing.T, want []int, dir string, env []string) {
 			t.Errorf("%v\n%v", err, r.said)
 		}
 	}
-	var got struct{ Tokens []int }
+	var got struct {
+		Tokens  []int
+		Timings struct{ Ranks []told }
+	}
 	if decode(t, ranks[0].out.String(), &got); !slices.Equal(got.Tokens, want) {
 		t.Errorf("%v, expected %v", got.Tokens, want)
+	}
+	if said := got.Timings.Ranks[0]; said.Results != 12*4 || said.Steps != 3*stepBytes(4, 12, true) {
+		t.Errorf("rank 0 has told %v bytes", said)
 	}
 }
 
@@ -154,7 +160,7 @@ func checkStory(t *testing.T, want []int, out, said string) {
 	if !slices.Equal(got.Tokens, want) || strings.Count(said, "leaves the stand-in for NCCL") != 2 {
 		t.Errorf("%v, expected %v; %s", got.Tokens, want, said)
 	}
-	bytes := told{Exchanged: 15*7*2*128*4 + 12*1536/2*4} // as TestRanks has it, of a prompt of four tokens
+	bytes := told{Exchanged: 15*7*2*128*4 + 12*1536/2*4, Steps: stepBytes(4, 12, false)} // as TestRanks has it, of a prompt of four tokens
 	if len(got.Timings.Ranks) != 1 || got.Timings.Ranks[0] != bytes {
 		t.Errorf("rank 0 has told %v bytes, expected %v", got.Timings.Ranks, bytes)
 	}

@@ -60,7 +60,12 @@ func serving(t *testing.T, args ...string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, append([]string{"serve", "--port", "0", "--log", "none"}, args...)...)
+	return listening(t, exec.Command(bin, append([]string{"serve", "--port", "0", "--log", "none"}, args...)...))
+}
+
+// listening runs a command that serves until the test ends, and returns the service's address.
+func listening(t *testing.T, cmd *exec.Cmd) (address string) {
+	t.Helper()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +86,7 @@ func serving(t *testing.T, args ...string) (address string) {
 		}
 	}
 	if address == "" {
-		t.Fatalf("serve %v: it does not listen:\n%s", args, said)
+		t.Fatalf("%v: it does not listen:\n%s", cmd.Args, said)
 	}
 	return address
 }

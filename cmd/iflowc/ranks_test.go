@@ -1,13 +1,19 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // TestRanks: the demo model on several devices gives the whole model's logits
@@ -35,8 +41,8 @@ func TestRanks(t *testing.T) {
 		tolerance float64
 		told      []told // by each rank
 	}{
-		{"0;1", 2, 0, []told{{0, tokens * hidden * 4}, {0, 0}}},
-		{"0&1", 2, 1e-4, slices.Repeat([]told{{tokens*layers*2*hidden*4 + outRows*vocab/2*4, 0}}, 2)},
+		{"0;1", 2, 0, []told{{Sent: tokens * hidden * 4}, {}}},
+		{"0&1", 2, 1e-4, slices.Repeat([]told{{Exchanged: tokens*layers*2*hidden*4 + outRows*vocab/2*4}}, 2)},
 	} {
 		bin := filepath.Join(t.TempDir(), "model")
 		iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", c.devices, "-o", bin).succeed(t)
@@ -55,16 +61,45 @@ func TestRanks(t *testing.T) {
 			if !slices.Equal(text.Tokens, known.Tokens) {
 				t.Errorf("%s %v: tokens %v, of the whole model %v", c.devices, front, text.Tokens, known.Tokens)
 			}
-			if n := len(text.Timings.Ranks); n != c.ranks && (front == nil || n != 1) {
-				t.Errorf("%s %v: %d ranks say what they told", c.devices, front, n)
-			}
-			for k, said := range text.Timings.Ranks {
-				if said != c.told[k] {
-					t.Errorf("%s %v: rank %d told %v bytes, expected %v", c.devices, front, k, said, c.told[k])
-				}
+			checkTold(t, c.devices, r, text.Timings.Ranks, c.told, more)
+			if front != nil && c.devices == "0;1" {
+				compareSampling(t, r, whole)
+				compareServing(t, r, whole)
 			}
 		}
 	}
+}
+
+// checkTold compares what ranks say that they told with what is expected of each
+// for a number of greedy tokens. Of processes, only rank 0 says it.
+func checkTold(t *testing.T, devices string, r *ranked, said, want []told, n int64) {
+	t.Helper()
+	if len(said) != len(want) && (r.front == nil || len(said) != 1) {
+		t.Errorf("%s %v: %d ranks say what they told", devices, r.front, len(said))
+	}
+	for k, got := range said {
+		expected := want[k]
+		if r.front != nil {
+			expected.Steps = stepBytes(5, n, devices == "0;1")
+		}
+		if r.front != nil && devices == "0;1" {
+			expected.Results = 4 * n
+		}
+		if got != expected {
+			t.Errorf("%s %v: rank %d told %v bytes, expected %v", devices, r.front, k, got, expected)
+		}
+	}
+}
+
+// stepBytes is the size of the messages of a prompt and of each of n-1 more
+// tokens. A message has 20 words, and 4 for each token. Another tells that the
+// token is chosen greedily.
+func stepBytes(prompt, n int64, chosen bool) int64 {
+	words := 20*n + 4*(prompt+n-1)
+	if chosen {
+		words += n
+	}
+	return 4 * words
 }
 
 // TestRanksFail checks that a job ends at its launcher when a rank cannot start, with an
@@ -107,14 +142,134 @@ func TestRanksFail(t *testing.T) {
 	}
 }
 
-// mpiEnv lets OpenMPI start more ranks than there are cores, for any user.
-var mpiEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}
-
-// told is the bytes that a rank has told others.
+// told is the bytes that a rank has told others, and that rank 0 has sent and
+// received otherwise.
 type told struct {
 	Exchanged int64 `json:"exchanged_bytes"`
 	Sent      int64 `json:"sent_bytes"`
+	Steps     int64 `json:"step_bytes"`
+	Results   int64 `json:"result_bytes"`
 }
+
+// compareSampling: the first stage and the last one, which are processes, choose
+// the same tokens as one process. The manifest's formula has the size of the
+// results.
+func compareSampling(t *testing.T, r *ranked, whole string) {
+	t.Helper()
+	var info struct{ Partition manifest.Partition }
+	decode(t, call(t, nil, r.bin, "info", "--json").succeed(t), &info)
+	traffic := info.Partition.Ranks[1].Traffic[0]
+	for _, c := range []struct {
+		args   string
+		chosen bool
+	}{
+		{"--temp 0.8 --top-k 20 --seed 3", true},
+		{"--temp 0.9 --top-p 0.9 --min-p 0.02 --seed 4", true},
+		{"--temp 1.2 --seed 5", true},
+		{"--temp 1 --typical 0.9 --tfs 0.95", true},
+		{"--temp 0.8 --seed 6 --repeat-penalty 1.2", false},
+		{"--mirostat 2 --seed 7", false},
+		{"--temp 0.8 --top-p 0.95 --seed 9 --speculate lookup", true},
+	} {
+		args := append([]string{"generate", "--ids", "400,401,402,400,401,402,400", "-n", "20", "--ignore-eos", "--isa", "portable", "--json"}, strings.Fields(c.args)...)
+		if !slices.Contains(args, "--speculate") {
+			args = append(args, "--speculate", "none")
+		}
+		type text struct {
+			Tokens  []int
+			Timings struct {
+				Drafted int
+				Ranks   []told
+			}
+		}
+		var want, got text
+		decode(t, call(t, nil, whole, args...).succeed(t), &want)
+		decode(t, r.call(t, args), &got)
+		if !slices.Equal(got.Tokens, want.Tokens) {
+			t.Errorf("%v %s: tokens %v, of one process %v", r.front, c.args, got.Tokens, want.Tokens)
+		}
+		if got.Timings.Drafted > 0 {
+			continue // the number of output rows depends on the draft
+		}
+		rows := len(got.Tokens)
+		chosen := 0
+		if c.chosen {
+			chosen = rows
+		}
+		if n, expected := got.Timings.Ranks[0].Results, traffic.Results(7+rows-1, rows, 1, chosen); n != expected || expected == 0 {
+			t.Errorf("%v %s: %d bytes of results, expected %d", r.front, c.args, n, expected)
+		}
+	}
+}
+
+// served are requests that are served at once. The last stage chooses the tokens
+// of some of them.
+var served = []string{
+	`{"prompt": "Once upon a time", "max_tokens": 24, "temperature": 0}`,
+	`{"prompt": "Once upon a time", "max_tokens": 24, "temperature": 0.9, "top_p": 0.9, "min_p": 0.02, "seed": 4}`,
+	`{"prompt": "A cat", "max_tokens": 16, "temperature": 1.1, "seed": 5, "n": 3}`,
+	`{"prompt": "A dog", "max_tokens": 16, "temperature": 0, "n": 2}`,
+	`{"prompt": "A dog", "max_tokens": 12, "temperature": 0.8, "seed": 6, "logprobs": 2}`,
+	`{"prompt": "The sun was", "max_tokens": 8, "temperature": 0, "echo": true, "logprobs": 1}`,
+	`{"prompt": "The sun was", "max_tokens": 12, "temperature": 0.8, "seed": 7, "frequency_penalty": 0.5}`,
+	`{"prompt": "The sun was", "max_tokens": 12, "temperature": 1, "seed": 8, "top_k": 40, "logit_bias": {"40": -2}}`,
+	`{"prompt": "One: ", "max_tokens": 12, "temperature": 0.7, "seed": 9, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": ["yes", "no"]}}}}`,
+	`{"prompt": "A cat and a dog and a cat and a", "max_tokens": 24, "temperature": 1, "top_p": 0.95, "seed": 10}`,
+}
+
+// compareServing: a service whose stages are processes gives the same choices as
+// one process.
+func compareServing(t *testing.T, r *ranked, whole string) {
+	t.Helper()
+	args := []string{"serve", "--port", "0", "--log", "none", "--isa", "portable"}
+	w := slices.Concat(r.front[1:], []string{r.bin}, args, []string{"--rank-timeout", "5m"})
+	ranks := exec.Command(r.front[0], w...)
+	ranks.Env = append(os.Environ(), mpiEnv...)
+	addresses := []string{listening(t, exec.Command(whole, args...)), listening(t, ranks)}
+	got := make([][]string, len(addresses))
+	var all sync.WaitGroup
+	for i, address := range addresses {
+		got[i] = make([]string, len(served))
+		for k, body := range served {
+			all.Go(func() { got[i][k] = choicesOf(address+"/v1/completions", body) })
+		}
+	}
+	all.Wait()
+	for k, body := range served {
+		if got[0][k] != got[1][k] || !strings.Contains(got[0][k], "text") {
+			t.Errorf("%v %s: %s, of one process %s", r.front, body, got[1][k], got[0][k])
+		}
+	}
+	resp, err := http.Get(addresses[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	for _, name := range []string{"iflowc_step_bytes_total ", "iflowc_result_bytes_total "} {
+		_, after, found := strings.Cut(string(text), "\n"+name)
+		if value, _, _ := strings.Cut(after, "\n"); !found || value == "0" || err != nil {
+			t.Errorf("%v: %s%s, %v", r.front, name, value, err)
+		}
+	}
+}
+
+// choicesOf returns the choices of a response as JSON, or what is wrong.
+func choicesOf(url, body string) string {
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	var answer struct{ Choices, Error json.RawMessage }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return err.Error()
+	}
+	return string(answer.Choices) + string(answer.Error)
+}
+
+// mpiEnv lets mpirun start as many ranks as it is told to.
+var mpiEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}
 
 // fronts are what may stand in front of a command: nothing, or a launcher that
 // is here.

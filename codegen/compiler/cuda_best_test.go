@@ -206,8 +206,7 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 				texts = append(texts, append(slices.Clone(texts[0]), 17))
 			}
 			path, err := r.Walk(nil, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-				row := func() []float32 { return r.Node(0, node)[:vocab] }
-				token, err := samplers[i].JudgeTop(r.AppendTop(nil, node, vocab), row, texts[i], drafted, from)
+				token, err := samplers[i].JudgeRow(r.RowOf(0, node, vocab, nil), texts[i], drafted, from)
 				texts[i] = append(texts[i], token)
 				return token, true, err
 			})

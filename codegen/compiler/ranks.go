@@ -90,7 +90,25 @@ func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module
 		}
 		out = append(out, &Rank{Rank: r, CPU: cpu})
 	}
+	m.countResults(out)
 	return out, partitioned, nil
+}
+
+// countResults adds the results that the first rank of the last stage returns to rank 0.
+func (m *Model) countResults(list []*Rank) {
+	last := list[len(list)-1].Stage
+	at := slices.IndexFunc(list, func(r *Rank) bool { return r.Stage == last })
+	if at == 0 {
+		return
+	}
+	cpu := list[at].CPU
+	var whole manifest.Manifest
+	m.medusa(&whole)
+	for i := range cpu.Traffic {
+		if g := &cpu.Manifest.Graphs[i]; !g.Follows() {
+			cpu.Traffic[i].Returns(&whole, g)
+		}
+	}
 }
 
 // RankModule returns the module of one rank after the passes that opt allows.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 type benchCmd struct {
@@ -376,7 +377,7 @@ func (b *bench) add(batch, n int) []engine.ID {
 		for i := range tokens {
 			tokens[i] = b.token(q, i)
 		}
-		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens, TopK: 1})
+		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens, TopK: 1, Choice: decode.Greedy})
 		if err != nil {
 			panic(fmt.Sprintf("bug: %v", err))
 		}

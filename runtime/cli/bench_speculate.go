@@ -268,7 +268,7 @@ func (b *draftBench) generate(ctx context.Context, t draftText, method string, r
 	if make := b.drafts.makers[method]; make != nil {
 		s.drafter = make()
 	}
-	if s.id, err = b.eng.AddQuery(engine.Query{Tokens: t.ids, TopK: pick.TopK()}); err != nil {
+	if s.id, err = b.eng.AddQuery(engine.Query{Tokens: t.ids, TopK: pick.TopK(), Choice: pick.Choice}); err != nil {
 		return nil, 0, err
 	}
 	defer b.eng.Remove(s.id)

@@ -200,7 +200,7 @@ func (s *chatSession) dropOldestTurn() int {
 // generate streams a response. On a terminal it shows the reasoning before it, dimmed;
 // the reasoning is not part of the reply.
 func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
-	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, TopK: s.sampler.TopK()})
+	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, TopK: s.sampler.TopK(), Choice: s.sampler.Choice})
 	if err != nil {
 		return "", err
 	}

@@ -150,7 +150,7 @@ func (g *generation) run(ctx context.Context) error {
 		return wrong(fmt.Errorf("%s has no output logits; it cannot generate", g.m.manifest.Name))
 	}
 	var err error
-	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history, TopK: g.sampler.TopK()}); err != nil {
+	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history, TopK: g.sampler.TopK(), Choice: g.sampler.Choice}); err != nil {
 		return err
 	}
 	var first time.Time

@@ -15,6 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
@@ -117,19 +118,23 @@ func (m *model) untilBroken(ctx context.Context, service func(context.Context) e
 }
 
 // said is the communication volume of a rank: its part of the exchanges in its
-// TP group, and the data sent to the next PP stage.
+// TP group, and the data sent to the next PP stage. Rank 0 of several processes
+// also counts the steps that it sent to the others and the results that it
+// received.
 type said struct {
 	Exchanges int64   `json:"exchanges"`
 	Exchanged int64   `json:"exchanged_bytes"`
 	Sends     int64   `json:"sends"`
 	Sent      int64   `json:"sent_bytes"`
 	WaitedS   float64 `json:"waited_s"` // for earlier stages
+	Commanded int64   `json:"step_bytes"`
+	Received  int64   `json:"result_bytes"`
 }
 
 // said returns the communication volume of the ranks of this process.
 func (m *model) said() (list []said) {
 	for _, c := range m.bin.Ranks().Counts() {
-		list = append(list, said{c.Exchanges, c.Exchanged, c.Sends, c.Sent, c.Waited().Seconds()})
+		list = append(list, said{c.Exchanges, c.Exchanged, c.Sends, c.Sent, c.Waited().Seconds(), c.Commanded, c.Received})
 	}
 	return list
 }
@@ -139,7 +144,7 @@ func (m *model) measureRanks(r *metrics.Registry) {
 	if !m.bin.Partitioned() {
 		return
 	}
-	total := func(of func(comm.Counts) int64) func() float64 {
+	total := func(of func(ranks.Counts) int64) func() float64 {
 		return func() (n float64) {
 			for _, c := range m.bin.Ranks().Counts() {
 				n += float64(of(c))
@@ -147,8 +152,10 @@ func (m *model) measureRanks(r *metrics.Registry) {
 			return n
 		}
 	}
-	r.Func("counter", "iflowc_exchanged_bytes_total", "Bytes that the ranks of this process gave to exchanges in their tensor groups.", total(func(c comm.Counts) int64 { return c.Exchanged }))
-	r.Func("counter", "iflowc_sent_bytes_total", "Bytes that the ranks of this process sent to the next stage.", total(func(c comm.Counts) int64 { return c.Sent }))
+	r.Func("counter", "iflowc_exchanged_bytes_total", "Bytes that the ranks of this process gave to exchanges in their tensor groups.", total(func(c ranks.Counts) int64 { return c.Exchanged }))
+	r.Func("counter", "iflowc_sent_bytes_total", "Bytes that the ranks of this process sent to the next stage.", total(func(c ranks.Counts) int64 { return c.Sent }))
+	r.Func("counter", "iflowc_step_bytes_total", "Bytes of steps that this process sent to the other ranks.", total(func(c ranks.Counts) int64 { return c.Commanded }))
+	r.Func("counter", "iflowc_result_bytes_total", "Bytes of results that this process received from the last stage.", total(func(c ranks.Counts) int64 { return c.Received }))
 }
 
 // rankInfo is a rank in the output of info.

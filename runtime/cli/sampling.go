@@ -39,8 +39,9 @@ type samplingFlags struct {
 // A sampler picks the next token from logits and the tokens before it.
 type sampler interface {
 	Next(logits []float32, history []int32) (int32, error)
-	JudgeTop(top []decode.TokenLogit, logits func() []float32, history []int32, drafted int32, from []decode.TokenProb) (int32, error)
+	JudgeRow(row decode.Row, history []int32, drafted int32, from []decode.TokenProb) (int32, error)
 	TopK() int
+	Choice(ahead int) (decode.Choice, bool)
 	Draws() func(logits []float32) (int32, []decode.TokenProb, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }

@@ -217,9 +217,9 @@ func (s *single) take(r engine.Result, pick sampler, left func() int, more func(
 	s.step = s.step[:0]
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)
 	path, err := r.Walk(s.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		row := func() []float32 { return r.Node(s.logits, node)[:s.vocab] }
-		s.top = r.AppendTop(s.top[:0], node, s.vocab)
-		token, err := pick.JudgeTop(s.top, row, s.history, drafted, from)
+		row := r.RowOf(s.logits, node, s.vocab, s.top[:0])
+		s.top = row.Top
+		token, err := pick.JudgeRow(row, s.history, drafted, from)
 		if err != nil {
 			return 0, false, err
 		}

@@ -2,7 +2,11 @@
 
 package device
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
 
 // A Step is one forward pass over tokens of several sequences. The engine writes its
 // inputs; a Context computes its outputs. The arrays have the size of the largest step;
@@ -63,8 +67,20 @@ type Step struct {
 	// device's memory as the step before left them. Otherwise Out has them.
 	InPlace bool
 
+	// [OutRows] The token after each row: Read or Choose when the step is submitted. A device
+	// to which a row is far may pick the token of a row with Choose by Choices, and leave the
+	// row of logits out of Out. Then Chosen is the token.
+	Chosen  []int32
+	Choices []decode.Choice
+
 	region *Region
 }
+
+// Values of Step.Chosen that are no token.
+const (
+	Read   = -1 // the caller reads the row of logits
+	Choose = -2 // Step.Choices picks the token
+)
 
 // NewStep allocates the arrays of a step for the sizes in cfg.
 func NewStep(cfg *Config) (*Step, error) {
@@ -78,6 +94,7 @@ func NewStep(cfg *Config) (*Step, error) {
 	s.region = region
 	s.place(&Slab{Bytes: region.Bytes}, cfg)
 	s.Largest = make([][]Best, cfg.MaxOutRows)
+	s.Choices = make([]decode.Choice, cfg.MaxOutRows)
 	return s, nil
 }
 
@@ -101,6 +118,7 @@ func (s *Step) place(b *Slab, cfg *Config) {
 		s.Out[i] = Carve[float32](b, a.Rows*a.Cols)
 	}
 	s.Kept, s.TopK = Carve[bool](b, len(cfg.Outputs)), ints(cfg.MaxOutRows)
+	s.Chosen = ints(cfg.MaxOutRows)
 }
 
 // ForgetLargest empties all of Largest.

@@ -9,6 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine/policy"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // A part is what one sequence computes in a step: its tokens done … done+n-1, the last
@@ -153,6 +155,9 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 			for i := range p.drafted {
 				w.output(p.n + i)
 			}
+			if s.choice != nil && p.outRows > 0 && s.pending() == p.n {
+				w.choose(s.choice, s.draft.Cut(p.drafted))
+			}
 		}
 		if e.source >= 0 {
 			w.source(s.source)
@@ -193,8 +198,24 @@ type stepWriter struct {
 
 // output marks token i of the sequence added next as an output row.
 func (w *stepWriter) output(i int) {
-	w.step.OutRow[w.outRows], w.step.TopK[w.outRows] = int32(w.tokens+i), w.topK
+	w.step.OutRow[w.outRows], w.step.TopK[w.outRows], w.step.Chosen[w.outRows] = int32(w.tokens+i), w.topK, device.Read
 	w.outRows++
+}
+
+// choose lets the device pick the tokens after the nodes of a draft, whose output rows were
+// written last, and after the row before them, the draft's root. The token after a node is
+// picked like one that follows as many others as the node is deep.
+func (w *stepWriter) choose(choice func(ahead int) (decode.Choice, bool), draft speculate.Tree) {
+	root := w.outRows - 1 - draft.Len()
+	set := func(row int, ahead int32) {
+		if c, ok := choice(int(ahead)); ok {
+			w.step.Chosen[row], w.step.Choices[row] = device.Choose, c
+		}
+	}
+	set(root, 0)
+	for i, depth := range draft.Depths() {
+		set(root+1+i, depth)
+	}
 }
 
 // source sets the source of the sequence added next.

@@ -5,10 +5,8 @@ package engine
 import (
 	"crypto/sha256"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
@@ -26,119 +24,17 @@ type Query struct {
 	Source []int32 // encoder-decoders only: input of the encoder, at least one token
 
 	// TopK is the number of largest logits that suffice the caller for most output rows
-	// (Result.AppendTop). Other rows of logits may take longer to read. 0: it reads all rows.
+	// (Result.RowOf). Other rows of logits may take longer to read. 0: it reads all rows.
 	TopK int
+	// Choice is decode.Sampler.Choice of the sampler that picks the token after the last row and
+	// after drafted nodes, if the caller reads these rows for nothing else; or nil. A device may
+	// then pick the tokens in its place: see Result.RowOf.
+	Choice func(ahead int) (decode.Choice, bool)
 
 	Adapter     *Adapter // nil: the engine's, see UseAdapter
 	Priority    int      // smaller is more urgent: computed first, preempted last
 	PrefixScope string   // the prefix cache is shared only among queries with the same PrefixScope
 }
-
-// A Result is the outcome of one step for one sequence: the output rows of those of its
-// tokens that the step computed. Rows are views of memory that the next Infer
-// overwrites.
-type Result struct {
-	ID    ID
-	First int  // index in the sequence of the first output row's token
-	Rows  int  // number of output rows
-	Ready bool // all tokens are computed: Commit the next one, or Remove
-
-	Cached int // prompt tokens that were found in the prefix cache
-
-	Drafted int // number of nodes of the sequence's draft that the step computed, a prefix of them; see Node
-
-	at    int // first output row of the sequence in the step
-	from  int // first token of the sequence in the step
-	n     int // tokens of the sequence in the step, without drafted ones
-	seq   int // index of the sequence in the step
-	heads int // first row of the draft heads; -1: none; headsLater: computed on demand
-	e     *Engine
-	step  *device.Step // the step that computed the rows
-
-	draft    speculate.Tree // the computed nodes
-	selected []int          // the path through draft that Walk follows; nil: the first child of each node
-}
-
-// Row returns output row i of an output, without padding columns.
-func (r Result) Row(output, i int) []float32 {
-	o := r.e.graph.Outputs[output]
-	at := r.at + i
-	switch o.Rows {
-	case "tokens":
-		at = r.from + i
-	case "sequences":
-		at = r.seq
-	case headRows:
-		return r.headRow(o, i-r.Rows)
-	}
-	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
-}
-
-// fetched returns a row of a step's output, from the device if the row is still there.
-// If that fails, the row has no numbers, and the next step returns the error.
-func fetched(s *device.Step, output, at, cols int) []float32 {
-	row := s.Out[output][at*cols:][:cols]
-	if s.Fetch != nil && s.Fetch(output, at) != nil {
-		for i := range row {
-			row[i] = float32(math.NaN())
-		}
-	}
-	return row
-}
-
-// SelectPath returns the result with the path through its draft that a selector chooses
-// from the first columns of an output.
-func (r Result) SelectPath(output, columns int, choose speculate.PathSelector) Result {
-	if r.draft.Len() > 0 {
-		r.selected = choose(r.draft.Parent, r.draft.Tokens, func(node int) []float32 { return r.Node(output, node)[:columns] })
-	}
-	return r
-}
-
-// Walk verifies the draft of a result that is ready. It calls pick for the sequence's
-// last token and then for each accepted node. The arguments are the node (-1: the last
-// token), the drafted token after it, and the distribution that token was sampled from.
-// The argument from of Walk is that of speculate.Draft. Walk returns the accepted nodes;
-// see speculate.WalkAlong.
-func (r Result) Walk(from [][]decode.TokenProb, pick func(node int, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)) (path []int, err error) {
-	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, pick)
-}
-
-// Node returns the row of a drafted node, or of the sequence's last token if n is -1.
-func (r Result) Node(output, n int) []float32 {
-	if n < 0 {
-		return r.Row(output, r.Rows-1)
-	}
-	o := r.e.graph.Outputs[output]
-	at := r.at + r.Rows + n
-	switch o.Rows {
-	case "tokens":
-		at = r.from + r.n + n
-	case "sequences":
-		at = r.seq
-	case headRows:
-		return r.headRow(o, n)
-	}
-	return fetched(r.step, output, at, o.Cols)[:o.Used:o.Used]
-}
-
-// AppendTop appends the largest logits of Node's row in descending order: as many as the
-// query's TopK, or only the argmax, or none if the step did not compute it or one of them
-// is not below vocab.
-func (r Result) AppendTop(list []decode.TokenLogit, n, vocab int) []decode.TokenLogit {
-	before := len(list)
-	for _, b := range r.step.Largest[r.at+r.Rows+max(n, -1)] {
-		if int(b.At) >= vocab {
-			return list[:before]
-		}
-		list = append(list, decode.TokenLogit{ID: b.At, Logit: b.Value})
-	}
-	return list
-}
-
-// Tokens returns the number of the sequence's tokens that the step computed: the number
-// of rows of an output with one row per token.
-func (r Result) Tokens() int { return r.n }
 
 // Output returns the index of the output with the given name, or -1.
 func (e *Engine) Output(name string) int {
@@ -174,15 +70,16 @@ type sequence struct {
 	passed   uint64 // key of the last cached cell of the tokens that it decoded
 
 	priority int
-	scope    [sha256.Size]byte // hash of Query.PrefixScope
-	last     int64             // Stats.Steps when it was last in a step, or was added
-	prefix   uint64            // number of its last full cached page, see prefix.go
-	cached   int               // rows that its first lookup in the prefix cache found
-	topK     int32             // Query.TopK
-	reads    bool              // its drafter reads the draft heads' rows of the next step
-	tried    bool              // its prefix was looked up in the prefix cache
-	inFlight bool              // it is in a step in flight
-	removed  bool              // it was removed while in flight: its pages are freed when the step ends
+	scope    [sha256.Size]byte                     // hash of Query.PrefixScope
+	last     int64                                 // Stats.Steps when it was last in a step, or was added
+	prefix   uint64                                // number of its last full cached page, see prefix.go
+	cached   int                                   // rows that its first lookup in the prefix cache found
+	topK     int32                                 // Query.TopK
+	choice   func(ahead int) (decode.Choice, bool) // Query.Choice
+	reads    bool                                  // its drafter reads the draft heads' rows of the next step
+	tried    bool                                  // its prefix was looked up in the prefix cache
+	inFlight bool                                  // it is in a step in flight
+	removed  bool                                  // it was removed while in flight: its pages are freed when the step ends
 
 	suspended bool // it is in no new step; results of a step in flight are discarded
 
@@ -205,7 +102,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, err
 	}
 	n := len(q.Tokens)
-	s := &sequence{outFrom: n - 1, adapter: adapter, priority: q.Priority, topK: int32(q.TopK), last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
+	s := &sequence{outFrom: n - 1, adapter: adapter, priority: q.Priority, topK: int32(q.TopK), choice: q.Choice, last: e.stats.Steps, scope: sha256.Sum256([]byte(q.PrefixScope))}
 	if q.Last < 0 || q.Last > n {
 		s.outFrom = 0
 	} else if q.Last > 0 {
@@ -333,7 +230,14 @@ func (e *Engine) Remove(id ID) {
 	e.release(s.source)
 }
 
-// Fork adds a copy of a sequence, which shares the source and the full pages and cells of
+// SetChoice sets Query.Choice of a live sequence.
+func (e *Engine) SetChoice(id ID, choice func(ahead int) (decode.Choice, bool)) {
+	if s := e.find(id); s != nil {
+		s.choice = choice
+	}
+}
+
+// Fork adds a copy of a sequence without its Query.Choice, which shares the source and the full pages and cells of
 // the original and gets a copy of the last ones. If no page or cell is free, a later step
 // computes the copy's rows again. Fork returns ErrBusy if no slot is free.
 func (e *Engine) Fork(id ID) (ID, error) {

@@ -28,8 +28,8 @@ function showPartition(what) {
   const ranks = data.ranks, at = ranks[+what] ? +what : data.rank || 0, r = ranks[at], whole = sum(ranks, x => x.bytes);
   main.append(h('p', {}, 'Devices ', h('code', {}, data.devices), `: ${ranks.length} ranks with ${megabytes(whole)} of weights. The drawing shows the communication of a decode step with one token. ` +
     `The other tabs show the program of rank ${data.rank || 0}; iflowc view --rank N shows the program of rank N.`), drawPartition(ranks));
-  main.append(h('h2', {}, 'Communication per step'), table(['Rank', 'Graph', '#Collectives', '#Bytes per token', '#Output collectives', '#Bytes per output row', '#Sends', '#Bytes sent per token', '#Receives', '#Bytes received per token'],
-    ranks.flatMap((x, i) => x.traffic.map(t => [i, t.graph, ...[t.exchanges, t.exchanged_token, t.out_row_exchanges, t.exchanged_out_row, t.sends, t.sent_token, t.receives, t.received_token].map(n => number(n || 0))]))));
+  main.append(h('h2', {}, 'Communication per step'), table(['Rank', 'Graph', '#Collectives', '#Bytes per token', '#Output collectives', '#Bytes per output row', '#Sends', '#Bytes sent per token', '#Receives', '#Bytes received per token', '#Result bytes per token', '#Result bytes per output row', '#Result bytes per row without a chosen token'],
+    ranks.flatMap((x, i) => x.traffic.map(t => [i, t.graph, ...[t.exchanges, t.exchanged_token, t.out_row_exchanges, t.exchanged_out_row, t.sends, t.sent_token, t.receives, t.received_token, t.result_token, t.result_out_row, t.result_read].map(n => number(n || 0))]))));
   const size = sizes(whole);
   main.append(h('h2', {}, 'Shards'), h('div', { class: 'pills', role: 'group', 'aria-label': 'Ranks' }, ranks.map((_, i) => h('button', { 'aria-pressed': i === at, onclick: () => go('partition', i) }, 'Rank ' + i))),
     h('p', {}, `Rank ${at} of ${ranks.length}, on device ${r.device}: ${layersOf(r)}, ${megabytes(r.bytes)}, ${(100 * r.bytes / (whole || 1)).toFixed(1)}% of all weights.`),

@@ -46,6 +46,12 @@ type Traffic struct {
 	Receives        int   `json:"receives,omitempty"`
 	SentToken       int64 `json:"sent_token,omitempty"` // bytes per token
 	ReceivedToken   int64 `json:"received_token,omitempty"`
+
+	// Results that the rank returns to rank 0 if they are processes. All are 0 for other ranks.
+	ResultToken    int64 `json:"result_token,omitempty"`    // bytes per token
+	ResultOutRow   int64 `json:"result_out_row,omitempty"`  // bytes per output row, with those of its chosen token
+	ResultRead     int64 `json:"result_read,omitempty"`     // further bytes per output row that rank 0 reads
+	ResultSequence int64 `json:"result_sequence,omitempty"` // bytes per sequence
 }
 
 // Exchanged returns the bytes that the rank contributes to the exchanges of a step.
@@ -55,6 +61,46 @@ func (t Traffic) Exchanged(tokens, outRows int) int64 {
 
 // Sent returns the bytes that the rank sends to other stages in a step.
 func (t Traffic) Sent(tokens int) int64 { return int64(tokens) * t.SentToken }
+
+// Replaced reports whether nobody reads a row of an output if the token after it was chosen
+// where it was computed. Draft heads read hidden states.
+func (m *Manifest) Replaced(o *Output) bool {
+	return o.Rows == "out_rows" && (o.Name == "logits" || m.Medusa == nil)
+}
+
+// tokenBytes is the size of a chosen token.
+const tokenBytes = 4
+
+// Returns sets the results of the rank that returns the outputs of one of m's graphs to rank 0.
+func (t *Traffic) Returns(m *Manifest, g *Graph) {
+	t.ResultOutRow = tokenBytes
+	for _, o := range g.Outputs {
+		bytes := int64(o.Cols) * 4
+		switch {
+		case o.Rows == "tokens":
+			t.ResultToken += bytes
+		case o.Rows == "sequences":
+			t.ResultSequence += bytes
+		case m.Replaced(&o):
+			t.ResultRead += bytes
+		default:
+			t.ResultOutRow += bytes
+		}
+	}
+}
+
+// Results returns the bytes of results that the rank returns to rank 0 in a step, in which it
+// chooses the tokens of some output rows. A step without output rows has a word.
+func (t Traffic) Results(tokens, outRows, seqs, chosen int) int64 {
+	if t.ResultOutRow == 0 {
+		return 0
+	}
+	n := int64(tokens)*t.ResultToken + int64(outRows)*t.ResultOutRow + int64(seqs)*t.ResultSequence + int64(outRows-chosen)*t.ResultRead
+	if outRows == 0 {
+		n += tokenBytes
+	}
+	return n
+}
 
 // Stages returns the number of pipeline stages.
 func (p *Partition) Stages() int {

@@ -24,7 +24,15 @@ type Status interface {
 	// Why returns the error that ended the group's work, or nil.
 	Why() error
 	// Counts returns the communication volume of the ranks in this process so far.
-	Counts() []comm.Counts
+	Counts() []Counts
+}
+
+// Counts is the communication volume of a rank. Rank 0 of a job of processes also sends the
+// steps to the other ranks, and receives the results.
+type Counts struct {
+	comm.Counts
+	Commanded int64 // bytes of steps and copies sent to all other ranks
+	Received  int64 // bytes of results
 }
 
 // Alone is the Status of a model that is not partitioned: it never breaks and sends
@@ -38,7 +46,7 @@ func (Alone) Broken() <-chan struct{} { return nil }
 func (Alone) Why() error { return nil }
 
 // Counts returns nil.
-func (Alone) Counts() []comm.Counts { return nil }
+func (Alone) Counts() []Counts { return nil }
 
 // A breakage records the error that ended the work of the group.
 type breakage struct {

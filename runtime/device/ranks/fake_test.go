@@ -17,6 +17,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 // Parameters of the fake model, as in testdata/rank.c.
@@ -92,20 +93,19 @@ func (p *program) Weights(rank int, s *ranks.Settings) ([]byte, string, error) {
 	return w.Bytes, p.source[rank], nil
 }
 
-// greedy returns the model's greedy continuation of a prompt.
-func (p *program) greedy(prompt []int32, n int) []int32 {
-	all := slices.Clone(prompt)
-	for range n {
-		row := p.logits(all)
-		best := 0
-		for v := range row {
-			if row[v] > row[best] {
-				best = v
-			}
+// continuation returns the tokens that the model and the query's sampler have after its prompt.
+func (p *program) continuation(q *query) ([]int32, error) {
+	pick, err := decode.NewSampler(q.set, 0)
+	all := slices.Clone(q.prompt)
+	for range q.n {
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, int32(best))
+		var token int32
+		token, err = pick.Next(p.logits(all), nil)
+		all = append(all, token)
 	}
-	return all[len(prompt):]
+	return all[len(q.prompt):], err
 }
 
 // logits returns the expected logits after a prefix.

@@ -22,6 +22,8 @@ type Leader struct {
 	settings Settings
 	own      *Rank
 	opened   atomic.Bool // a model is open
+
+	commanded, received atomic.Int64 // see Counts
 }
 
 var _ Group = (*Leader)(nil)
@@ -54,11 +56,12 @@ func (l *Leader) ScratchBytes(cfg *device.Config) int64 {
 func (l *Leader) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
 // Counts returns the communication volume of this rank so far.
-func (l *Leader) Counts() []comm.Counts {
+func (l *Leader) Counts() []Counts {
+	c := Counts{Counts: l.endpoint.Counts(), Commanded: l.commanded.Load(), Received: l.received.Load()}
 	if r := l.nccl.Load(); r != nil {
-		return []comm.Counts{r.Counts()}
+		c.Counts = r.Counts()
 	}
-	return []comm.Counts{l.endpoint.Counts()}
+	return []Counts{c}
 }
 
 // Start starts the model on all ranks and checks that they run the same program with
@@ -200,7 +203,7 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 		return m.withWatchdog(m.settings.timeout(), func() error { return m.me.step(&p.step, alone || m.part.Output() == 0) })
 	}
 	if !alone {
-		o.words = appendStep(words(msgStep), s)
+		o.words = appendStep(words(msgStep), s, m.part.Output() != 0)
 	}
 	m.orders <- o
 	return func() error { return p.wait(m.stuck, m.Why) }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
@@ -72,6 +73,7 @@ func (p *stepLoop) run(o *order) {
 		return
 	}
 	if err == nil {
+		p.commanded.Add(int64(len(p.part.Ranks)-1) * int64(len(bytesOf(o.words))))
 		err = p.broadcast(o.words)
 	}
 	if err == nil {
@@ -115,15 +117,32 @@ func (p *stepLoop) receive() {
 		}
 	}
 	if err == nil {
-		for _, out := range results(p.program.Manifest(), &o.step.step) {
-			if err = p.control.Recv(from, comm.Result, bytesOf(out)); err != nil {
-				break
-			}
-		}
+		err = p.takeResults(from, &o.step.step)
 	}
 	p.unfinished, p.watch = p.unfinished[1:], comm.Stopwatch{}
 	p.markAlive()
 	o.step.ended(p.failed(err))
+}
+
+// takeResults receives the results of a step.
+func (p *stepLoop) takeResults(from int, s *device.Step) error {
+	m := p.program.Manifest()
+	take := func(b []byte) error {
+		p.received.Add(int64(len(b)))
+		return p.control.Recv(from, comm.Result, b)
+	}
+	if err := take(bytesOf(tokens(s))); err != nil {
+		return err
+	}
+	if err := checkTokens(s, m.Vocab); err != nil {
+		return err
+	}
+	for _, out := range results(m, s) {
+		if err := take(bytesOf(out)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause spins, yields or sleeps, depending on how long the wait has lasted.

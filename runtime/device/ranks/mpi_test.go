@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,13 +17,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 // Environment variables that make this test program act as a rank.
 const (
 	envLibrary = "IFLOWC_TEST_LIBRARY" // file of the fake model; set: act as a rank
 	envGroups  = "IFLOWC_TEST_GROUPS"  // TP ranks of each stage: "2,2"
-	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "hash 1", "weights 1", "aborts 1", "apart 1"
+	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "sick 1", "hash 1", "weights 1", "aborts 1", "apart 1"
 )
 
 func TestMain(m *testing.M) {
@@ -71,6 +73,8 @@ func rank() (*ranks.Job, error) {
 		p.fault, p.how = bad, 1
 	case "hangs":
 		p.fault, p.how = bad, 2
+	case "sick":
+		p.fault, p.how = bad, 3
 	case "weights":
 		p.source[bad] = "others"
 	case "hash":
@@ -97,35 +101,99 @@ func rank() (*ranks.Job, error) {
 	return job, err
 }
 
-// runLeader runs the queries twice, to check that a model can be opened again.
+// runLeader runs queries of each kind, also to check that a model can be opened again.
 func runLeader(job *ranks.Job, p *program, fault string) error {
+	for kind := range 4 {
+		if err := runQueries(job, p, fault, kind); err != nil {
+			return err
+		}
+	}
+	fmt.Println("all is well")
+	return nil
+}
+
+func runQueries(job *ranks.Job, p *program, fault string, kind int) error {
 	patience := time.Minute // a slow, loaded machine must not count as a fault
 	if fault == "hangs" || fault == "dies" {
 		patience = 5 * time.Second
 	}
-	for seed := range uint64(2) {
-		d, err := job.Leader(ranks.Settings{Threads: 1, Timeout: patience})
-		if err != nil {
-			return err
-		}
-		eng, err := open(p, d, engine.Options{Threads: 1, MaxSeqs: 5, MaxTokens: 64})
-		if err != nil {
-			return err
-		}
-		list := queries(seed, 5)
-		if fault == "dies" || fault == "hangs" {
-			list[0].prompt = []int32{57}
-		}
-		if err := generate(eng, list); err != nil {
-			eng.Close()
-			return err
-		}
-		if err := compare(p, list); err != nil {
-			return err
-		}
-		eng.Close()
+	list, err := sampled(p, kind)
+	if err != nil {
+		return err
 	}
-	fmt.Println("all is well")
+	if slices.Contains([]string{"dies", "hangs", "sick"}, fault) {
+		list[0].prompt = []int32{57}
+	}
+	d, err := job.Leader(ranks.Settings{Threads: 1 + kind, Timeout: patience})
+	if err != nil {
+		return err
+	}
+	eng, err := open(p, d, engine.Options{Threads: 1, MaxSeqs: 5, MaxTokens: 64, Draft: 9})
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	if err = generate(eng, list); err == nil {
+		err = compare(p, list)
+	}
+	if err == nil {
+		err = checkReceived(p, list, d.Counts()[0], kind, eng.Stats().Steps)
+	}
+	return err
+}
+
+// sampled returns queries with different samplers, some of which draft. Rank 0 samples all of
+// them if kind is 0, some if it is 1, none if it is 2. If it is 3, there is only one, with a
+// prompt of several steps, most of which have no output rows.
+func sampled(p *program, kind int) ([]*query, error) {
+	list := queries(uint64(kind), 5)
+	if kind == 3 {
+		list = list[:1]
+		list[0].prompt = append(list[0].prompt, slices.Repeat([]int32{5, 9}, 100)...)
+	}
+	for i, o := range []decode.Options{
+		{}, {Temperature: 20, TopK: 5}, {Temperature: 30, TopP: 0.9, MinP: 0.05, Seed: 7}, {}, {Temperature: 15, Seed: 3},
+	} {
+		if i == len(list) {
+			break
+		}
+		q := list[i]
+		q.set.Options, q.reads = o, kind == 0 || kind == 1 && i%2 == 1
+		if i < 2 {
+			continue
+		}
+		var err error
+		if q.guess, err = p.continuation(q); err != nil {
+			return nil, err
+		}
+		for j := 4; j < len(q.guess); j += 7 { // some drafts are wrong
+			q.guess[j] = (q.guess[j] + 1) % vocab
+		}
+	}
+	return list, nil
+}
+
+// checkReceived checks the bytes of results: of all rows of logits, or of all chosen tokens.
+func checkReceived(p *program, list []*query, c ranks.Counts, kind int, steps int64) error {
+	rows := int64(0)
+	for _, q := range list {
+		rows += int64(q.rows)
+	}
+	least, most := 4*(cols+1)*rows, 4*(cols+1)*rows
+	switch {
+	case p.manifest.Partition.Output() == 0:
+		least, most = 0, 0
+	case kind == 1:
+		least = 4 * rows
+	case kind > 1:
+		least, most = 4*rows, 4*rows
+	}
+	if most > 0 {
+		most += 4 * steps // those without output rows
+	}
+	if c.Received < least || c.Received > most || c.Commanded <= 0 {
+		return fmt.Errorf("received %d bytes of results, expected %d to %d; sent %d of steps", c.Received, least, most, c.Commanded)
+	}
 	return nil
 }
 
@@ -185,6 +253,7 @@ func TestMPI(t *testing.T) {
 		{"2,2", 4, "", "all is well"},
 		{"2", 2, "hangs 1", "rank 1 of the model does not respond"},
 		{"1,1,1", 3, "hangs 1", "rank 1 of the model does not respond"},
+		{"1,1", 2, "sick 1", decode.ErrNaN.Error()},
 		{"2", 2, "hash 1", "rank 1 of the model: it runs a different program"},
 		{"2", 2, "weights 1", "rank 1 of the model: its weights were made from different files"},
 	} {

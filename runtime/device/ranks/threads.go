@@ -179,7 +179,7 @@ func (e *ThreadGroup) load() ([][]byte, error) {
 var errOtherWeights = errors.New("its weights were made from different files than those of rank 0; compile the model again")
 
 // Counts returns the communication volume of each rank so far.
-func (e *ThreadGroup) Counts() []comm.Counts {
+func (e *ThreadGroup) Counts() []Counts {
 	if l := e.open.Load(); l != nil {
 		return l.counts()
 	}

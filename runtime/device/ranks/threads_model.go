@@ -133,9 +133,9 @@ func (l *threadModel) Close() {
 	l.hub.Close()
 }
 
-func (l *threadModel) counts() (list []comm.Counts) {
+func (l *threadModel) counts() (list []Counts) {
 	for _, m := range l.runners {
-		list = append(list, m.endpoint.Counts())
+		list = append(list, Counts{Counts: m.endpoint.Counts()})
 	}
 	return list
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
@@ -23,6 +24,12 @@ import (
 type query struct {
 	prompt, got []int32
 	n           int
+	set         decode.Settings
+	reads       bool    // the device is not told how tokens are chosen
+	guess       []int32 // drafted in trees, unless nil; see tree
+
+	pick *decode.Sampler
+	rows int // output rows of its results
 }
 
 func queries(seed uint64, n int) (list []*query) {
@@ -37,11 +44,55 @@ func queries(seed uint64, n int) (list []*query) {
 	return list
 }
 
-// generate continues all queries greedily through the engine.
+// tree returns a draft of a token that is wrong, and of the next tokens of the guess, some of
+// which may be.
+func (q *query) tree() (t speculate.Tree) {
+	rest := q.guess[min(len(q.got), len(q.guess)):]
+	if len(rest) == 0 {
+		return t
+	}
+	t = speculate.Tree{Tokens: []int32{(rest[0] + 1) % vocab}, Parent: []int32{-1}}
+	for i, token := range rest[:min(5, len(rest))] {
+		t.Tokens, t.Parent = append(t.Tokens, token), append(t.Parent, int32(i))
+	}
+	t.Parent[1] = -1
+	return t
+}
+
+// take adds the tokens of a result and continues the query or ends it.
+func (q *query) take(eng *engine.Engine, r engine.Result) (ended bool, err error) {
+	q.rows += r.Rows + r.Drafted
+	path, err := r.Walk(nil, func(node int, _ int32, _ []decode.TokenProb) (int32, bool, error) {
+		token, err := q.pick.JudgeRow(r.RowOf(0, node, vocab, nil), nil, -1, nil)
+		q.got = append(q.got, token)
+		return token, len(q.got) < q.n, err
+	})
+	if err != nil {
+		return true, err
+	}
+	if len(q.got) == q.n {
+		eng.Remove(r.ID)
+		return true, nil
+	}
+	if err := eng.Advance(r.ID, path, q.got[len(q.got)-1]); err != nil || q.guess == nil {
+		return false, err
+	}
+	return false, eng.Propose(r.ID, q.tree())
+}
+
+// generate continues all queries through the engine.
 func generate(eng *engine.Engine, list []*query) error {
 	of := map[engine.ID]*query{}
 	for _, q := range list {
-		id, err := eng.AddQuery(engine.Query{Tokens: q.prompt})
+		var err error
+		if q.pick, err = decode.NewSampler(q.set, 0); err != nil {
+			return err
+		}
+		ask := engine.Query{Tokens: q.prompt}
+		if !q.reads {
+			ask.Choice = q.pick.Choice
+		}
+		id, err := eng.AddQuery(ask)
 		if err != nil {
 			return err
 		}
@@ -56,18 +107,12 @@ func generate(eng *engine.Engine, list []*query) error {
 			if !r.Ready {
 				continue
 			}
-			row, best := r.Row(0, r.Rows-1), 0
-			for v := range row {
-				if row[v] > row[best] {
-					best = v
-				}
-			}
-			q := of[r.ID]
-			if q.got = append(q.got, int32(best)); len(q.got) == q.n {
-				eng.Remove(r.ID)
-				delete(of, r.ID)
-			} else if err := eng.Commit(r.ID, int32(best)); err != nil {
+			ended, err := of[r.ID].take(eng, r)
+			if err != nil {
 				return err
+			}
+			if ended {
+				delete(of, r.ID)
 			}
 		}
 	}
@@ -188,7 +233,11 @@ func check(t *testing.T, p *program, list []*query) {
 // compare checks the results of queries against the expected tokens.
 func compare(p *program, list []*query) error {
 	for _, q := range list {
-		if want := p.greedy(q.prompt, q.n); !slices.Equal(q.got, want) {
+		want, err := p.continuation(q)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(q.got, want) {
 			return fmt.Errorf("%s: %v, expected %v", p.manifest.Partition.Devices, q.got, want)
 		}
 	}

@@ -85,13 +85,22 @@ func wordsOf(data []byte) ([]int32, error) {
 	return w, nil
 }
 
-// results returns the used parts of a step's outputs.
+// results returns the used parts of a step's outputs, without the rows that a chosen token
+// replaces.
 func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
 	g := &m.Graphs[s.Graph]
 	for i, o := range g.Outputs {
 		rows := map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}[o.Rows]
-		if at := g.At + i; at < len(s.Out) && rows > 0 {
-			list = append(list, s.Out[at][:rows*o.Cols])
+		at, replaced := g.At+i, m.Replaced(&o)
+		for from := 0; from < rows && at < len(s.Out); from++ {
+			to := from
+			for to < rows && !(replaced && s.Chosen[to] >= 0) {
+				to++
+			}
+			if to > from {
+				list = append(list, s.Out[at][from*o.Cols:to*o.Cols])
+			}
+			from = to
 		}
 	}
 	return list

@@ -17,11 +17,13 @@ const (
 	hasTypes = 1
 	hasCells = 2
 	adapted  = 4
+	chosen   = 8 // the words of appendChoices follow
 )
 
 // appendStep appends a step in the format for other processes: its counts and the used
-// parts of its arrays, as 32-bit words. readStep reads this format.
-func appendStep(w []int32, s *device.Step) []int32 {
+// parts of its arrays, as 32-bit words. readStep reads this format. choices tells whether
+// another rank chooses tokens.
+func appendStep(w []int32, s *device.Step, choices bool) []int32 {
 	n, q := s.Tokens, s.Seqs
 	pages, xpages := s.PageAt[q], s.XPageAt[q]
 	flags, words := int32(0), 0
@@ -33,6 +35,9 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	}
 	if s.Adapted {
 		flags |= adapted
+	}
+	if choices = choices && chooses(s); choices {
+		flags |= chosen
 	}
 	cells := int32(0)
 	if s.CellAt != nil {
@@ -55,7 +60,11 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	if s.CellAt != nil {
 		w = append(append(append(w, s.CellAt[:q+1]...), s.CellFrom[:q]...), s.Cell[:cells]...)
 	}
-	return append(w, maskWords(s, n*words)...)
+	w = append(w, maskWords(s, n*words)...)
+	if choices {
+		w = appendChoices(w, s)
+	}
+	return w
 }
 
 // maskWords returns the first n words of a step's mask as pairs of 32-bit words.
@@ -110,6 +119,12 @@ func readStep(s *device.Step, w []int32) (err error) {
 	}
 	if words > 0 {
 		take(maskWords(s, len(s.Mask)), 2*n*words)
+	}
+	for i := range rows {
+		s.Chosen[i] = device.Read
+	}
+	if err == nil && flags&chosen != 0 {
+		w, err = readChoices(s, int(rows), w)
 	}
 	if err == nil && len(w) > 0 {
 		err = errors.New("a step from rank 0 is too long")

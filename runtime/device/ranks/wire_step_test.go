@@ -10,12 +10,18 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/lora"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
+
+// stepSizes are the sizes of the tests below.
+func stepSizes(cells int) *device.Config {
+	return &device.Config{Pages: 5, MaxTokens: 12, MaxOutRows: 4, MaxSeqs: 3, MaskWords: 2, MaxCells: cells}
+}
 
 // newStep returns a step with the sizes of the tests below.
 func newStep(t *testing.T, cells int) *device.Step {
 	t.Helper()
-	s, err := device.NewStep(&device.Config{Pages: 5, MaxTokens: 12, MaxOutRows: 4, MaxSeqs: 3, MaskWords: 2, MaxCells: cells})
+	s, err := device.NewStep(stepSizes(cells))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +35,11 @@ func arrays(s *device.Step) [][]int32 {
 }
 
 // TestStepWords checks that a step survives encoding and decoding, with and without
-// types, masks and cells.
+// types, masks, cells and choices.
 func TestStepWords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 16 {
+	for i := range 32 {
 		from, to := newStep(t, i&4*2), newStep(t, i&4*2)
 		for _, a := range arrays(from) {
 			for j := range a {
@@ -43,15 +49,25 @@ func TestStepWords(t *testing.T) {
 		for j := range from.Mask {
 			from.Mask[j] = r.Uint64()
 		}
+		for j := range from.Chosen {
+			if from.Chosen[j] = device.Read - r.Int32N(2); i&16 > 0 && from.Chosen[j] == device.Choose && r.IntN(2) == 0 {
+				from.Choices[j] = decode.Choice{Random: r.Float64(), Options: decode.Options{Temperature: 1 + r.Float64(), TopK: r.IntN(9), TopP: r.Float64(), MinP: r.Float64(), Typical: r.Float64(), TailFree: r.Float64()}}
+			}
+		}
 		from.Graph, from.Tokens, from.OutRows, from.Seqs, from.Typed, from.Masked, from.Adapted = i, 1+r.IntN(12), r.IntN(5), 1+r.IntN(3), i&1 > 0, i&2 > 0, i&8 > 0
-		if err := readStep(to, appendStep(nil, from)); err != nil {
+		if err := readStep(to, appendStep(nil, from, true)); err != nil {
 			t.Fatal(err)
 		}
 		if to.Graph != i || to.Tokens != from.Tokens || to.OutRows != from.OutRows || to.Seqs != from.Seqs || to.Typed != from.Typed || to.Masked != from.Masked || to.Adapted != from.Adapted {
 			t.Errorf("%+v became %+v", from, to)
 		}
-		again := appendStep(nil, to)
-		if want := appendStep(nil, from); !slices.Equal(again, want) {
+		for j, c := range from.Chosen[:from.OutRows] {
+			if to.Chosen[j] != c || c == device.Choose && to.Choices[j] != from.Choices[j] {
+				t.Errorf("choice %d %+v became %d %+v", c, from.Choices[j], to.Chosen[j], to.Choices[j])
+			}
+		}
+		again := appendStep(nil, to, true)
+		if want := appendStep(nil, from, true); !slices.Equal(again, want) {
 			t.Errorf("%d became %d", want, again)
 		}
 	}
@@ -62,8 +78,10 @@ func TestStepWords(t *testing.T) {
 func TestHostileStep(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 6)
-	s.Tokens, s.OutRows, s.Seqs, s.Masked = 3, 1, 1, true
-	good := appendStep(nil, s)
+	s.Tokens, s.OutRows, s.Seqs, s.Masked = 3, 4, 1, true
+	copy(s.Chosen, []int32{device.Read, device.Choose, device.Choose, device.Read})
+	s.Choices[2] = decode.Choice{Random: 0.5, Options: decode.Options{Temperature: 1}}
+	good := appendStep(nil, s, true)
 	for n := range good {
 		if readStep(newStep(t, 6), good[:n]) == nil {
 			t.Errorf("%d of %d words were accepted", n, len(good))
@@ -86,6 +104,57 @@ func TestHostileStep(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHostileChoices checks that only choices that a sampler makes are accepted.
+func TestHostileChoices(t *testing.T) {
+	t.Parallel()
+	s := newStep(t, 0)
+	s.Tokens, s.OutRows, s.Seqs, s.Chosen[0] = 3, 1, 1, device.Choose
+	s.Choices[0] = decode.Choice{Random: 0.5, Options: decode.Options{Temperature: 1}}
+	good := appendStep(nil, s, true)
+	if err := readStep(newStep(t, 0), good); err != nil {
+		t.Fatal(err)
+	}
+	at := len(good) - choiceWords - 1
+	for _, c := range []struct {
+		word  int
+		value int32
+	}{{0, 3}, {0, -1}, {1, -1}, {3, 0x3ff00000}, {3, -1}, {5, 0x7ff00000}, {7, 0x40000000}, {9, -1}, {11, 0x7ff80000}, {13, -1}} {
+		w := slices.Clone(good)
+		w[at+c.word] = c.value
+		if readStep(newStep(t, 0), w) == nil {
+			t.Errorf("word %d of a choice is %#x", c.word, c.value)
+		}
+	}
+}
+
+// FuzzStep checks that no words from rank 0 make readStep panic or write past the arrays, and
+// that the choices that it accepts are valid.
+func FuzzStep(f *testing.F) {
+	s, err := device.NewStep(stepSizes(6))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(s.Free)
+	s.Tokens, s.OutRows, s.Seqs, s.Chosen[1] = 3, 4, 1, device.Choose
+	f.Add(bytesOf(appendStep(nil, s, false)))
+	f.Add(bytesOf(appendStep(nil, s, true)))
+	s.Choices[1] = decode.Choice{Random: 0.5, Options: decode.Options{Temperature: 1, TopK: 3}}
+	f.Add(bytesOf(appendStep(nil, s, true)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w := make([]int32, len(data)/4)
+		copy(bytesOf(w), data)
+		to := newStep(t, 6)
+		if readStep(to, w) != nil {
+			return
+		}
+		for row := range to.OutRows {
+			if to.Chosen[row] == device.Choose && to.Choices[row].Check() != nil || to.Chosen[row] > device.Read {
+				t.Errorf("choice %+v", to.Choices[row])
+			}
+		}
+	})
 }
 
 // TestCopies checks which copies a worker accepts from rank 0.

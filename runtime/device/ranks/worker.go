@@ -35,10 +35,11 @@ func (j *Job) Work() error {
 // A worker is a rank other than 0. All its methods run on the control channel's thread.
 type worker struct {
 	*Job
-	me     *runner       // nil: no model is open
-	status reply         // result of opening the model
-	limit  time.Duration // maximum silence of rank 0 while a model is open
-	coming *coming       // adapter that rank 0 is sending; nil: none
+	me      *runner       // nil: no model is open
+	status  reply         // result of opening the model
+	limit   time.Duration // maximum silence of rank 0 while a model is open
+	coming  *coming       // adapter that rank 0 is sending; nil: none
+	pickers pickers       // of the open model
 }
 
 // loop reads messages and executes them.
@@ -176,7 +177,7 @@ func (f *worker) start(o *opening) (source string, err error) {
 	if err := me.start(k, cfg, data, f.cores()); err != nil {
 		return source, err
 	}
-	f.me = me
+	f.me, f.pickers = me, make(pickers, max(1, cfg.Threads))
 	return source, nil
 }
 
@@ -186,6 +187,9 @@ func (f *worker) step(w []int32) error {
 	err := readStep(s, w)
 	if err != nil {
 		return err
+	}
+	if n := len(f.program.Manifest().Graphs); s.Graph < 0 || s.Graph >= n {
+		return fmt.Errorf("bug: rank 0 sent a step of graph %d of %d", s.Graph, n)
 	}
 	gives := f.launch.Rank == f.part.Output()
 	err = f.withWatchdog(f.limit, func() error { return f.me.step(s, gives) })
@@ -198,6 +202,10 @@ func (f *worker) step(w []int32) error {
 	}
 	if !gives {
 		return nil
+	}
+	f.pickers.choose(f.program.Manifest(), s)
+	if err := f.control.Send(0, comm.Result, bytesOf(tokens(s))); err != nil {
+		return err
 	}
 	for _, o := range results(f.program.Manifest(), s) {
 		if err := f.control.Send(0, comm.Result, bytesOf(o)); err != nil {

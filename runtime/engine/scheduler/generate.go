@@ -117,24 +117,11 @@ func (g *generate) start(x *access) (err error) {
 	if g.Echo {
 		q.Last = -1
 	}
+	if len(g.Samplers) == 1 && g.chooses() {
+		q.Choice = g.Samplers[0].Choice
+	}
 	g.first, err = x.add(q)
 	return err
-}
-
-// topK returns the number of largest logits of a row that suffice all branches; 0: one
-// reads whole rows.
-func (g *generate) topK() (k int) {
-	if g.Logprobs >= 0 || g.Echo {
-		return 0
-	}
-	for _, s := range g.Samplers {
-		n := s.TopK()
-		if n == 0 {
-			return 0
-		}
-		k = max(k, n)
-	}
-	return k
 }
 
 func (g *generate) end(err error) {
@@ -158,10 +145,8 @@ func (g *generate) take(r engine.Result) error {
 	return nil
 }
 
-func (g *generate) row(r engine.Result, i int) []float32 { return g.cut(r.Row(g.s.out, i)) }
-
-// cut removes logits that stand for no token.
-func (g *generate) cut(row []float32) []float32 { return row[:g.vocab()] }
+// row returns output row i without logits that stand for no token.
+func (g *generate) row(r engine.Result, i int) []float32 { return r.Row(g.s.out, i)[:g.vocab()] }
 
 // vocab returns the number of logits that stand for a token.
 func (g *generate) vocab() int { return min(g.s.opt.Vocab, g.s.eng.Graph().Outputs[g.s.out].Used) }
@@ -212,15 +197,15 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	b.late = false
 	parked := -2 // the node after which the mask is missing; -2: none
 	b.path, err = r.Walk(b.draft.From, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
-		row := func() []float32 { return g.cut(r.Node(g.s.out, node)) }
+		row := r.RowOf(g.s.out, node, g.vocab(), b.top[:0])
 		if !g.Samplers[i].Ready(g.s.notify) {
 			if parked = node; node < 0 {
-				b.row, b.late = append(b.row[:0], row()...), true
+				b.row, b.late = append(b.row[:0], row.Logits()...), true
 			}
 			return -1, false, nil
 		}
-		b.top = r.AppendTop(b.top[:0], node, g.vocab())
-		err := g.choose(i, b, b.top, row, drafted, from)
+		b.top = row.Top
+		err := g.choose(i, b, row, drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
@@ -256,7 +241,7 @@ func (g *generate) catchUp() (picked bool, err error) {
 		}
 		picked = true
 		b.late, b.path, b.draft = false, nil, speculate.Draft{}
-		if err := g.choose(i, b, nil, func() []float32 { return b.row }, -1, nil); err != nil {
+		if err := g.choose(i, b, decode.Row{Logits: func() []float32 { return b.row }}, -1, nil); err != nil {
 			return picked, err
 		}
 	}
@@ -278,10 +263,9 @@ func (g *generate) draft() {
 	}
 }
 
-// choose picks a branch's next token from a row of logits, or the largest of them, and
-// adds its event.
-func (g *generate) choose(i int, b *branch, top []decode.TokenLogit, row func() []float32, drafted int32, from []decode.TokenProb) error {
-	token, err := g.Samplers[i].JudgeTop(top, row, b.history, drafted, from)
+// choose picks a branch's next token from a row of logits and adds its event.
+func (g *generate) choose(i int, b *branch, row decode.Row, drafted int32, from []decode.TokenProb) error {
+	token, err := g.Samplers[i].JudgeRow(row, b.history, drafted, from)
 	if err != nil {
 		return err
 	}
@@ -290,7 +274,7 @@ func (g *generate) choose(i int, b *branch, top []decode.TokenLogit, row func() 
 	b.count++
 	e := Event{Index: i, Token: token, End: slices.Contains(g.EOS, token)}
 	if g.Logprobs >= 0 {
-		if err := e.rank(row(), g.Logprobs); err != nil {
+		if err := e.rank(row.Logits(), g.Logprobs); err != nil {
 			return err
 		}
 	}
@@ -347,6 +331,7 @@ func (g *generate) apply(x *access) (done bool, err error) {
 func (g *generate) fork(x *access) (err error) {
 	g.fresh = false
 	g.branches[0].id = g.first
+	defer g.setChoices(x)
 	for i := range g.branches[1:] {
 		b := &g.branches[i+1]
 		if b.id = -1; b.ended {

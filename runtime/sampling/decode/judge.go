@@ -2,7 +2,6 @@ package decode
 
 import (
 	"errors"
-	"math/rand/v2"
 )
 
 // A Rule is an acceptance rule for drafted tokens.
@@ -56,7 +55,7 @@ func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from [
 		return 0, err
 	}
 	if c.set.Rule == TypicalAcceptance {
-		return c.note(weighted(pool, s.rng))
+		return c.note(weighted(pool, &s.rng))
 	}
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
@@ -67,17 +66,27 @@ type TokenLogit struct {
 	Logit float32
 }
 
-// JudgeTop is Judge with some of the largest logits, in descending order, equal ones by
-// token. It calls logits only if those do not suffice.
-func (c *Sampler) JudgeTop(top []TokenLogit, logits func() []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
-	n := c.suffice()
-	if n == 0 || len(top) < n || c.set.Rule != Match && drafted >= 0 {
-		return c.Judge(logits(), history, drafted, from)
-	}
-	return c.note(c.draw.(*StandardSampler).fromTop(top[:n]))
+// A Row is what a step returned of a row of logits.
+type Row struct {
+	Chosen bool // Token was picked already, by the sampler's next Choice
+	Token  int32
+	Top    []TokenLogit     // some of the largest logits, in descending order, equal ones by token
+	Logits func() []float32 // all of them, unless Chosen
 }
 
-// TopK returns the number of largest logits that suffice JudgeTop, or 0 if it needs all.
+// JudgeRow is Judge with a row of which it reads all logits only if it must.
+func (c *Sampler) JudgeRow(row Row, history []int32, drafted int32, from []TokenProb) (int32, error) {
+	if row.Chosen {
+		return c.take(row.Token)
+	}
+	n := c.suffice()
+	if n == 0 || len(row.Top) < n || c.set.Rule != Match && drafted >= 0 {
+		return c.Judge(row.Logits(), history, drafted, from)
+	}
+	return c.note(c.draw.(*StandardSampler).fromTop(row.Top[:n]))
+}
+
+// TopK returns the number of largest logits that suffice JudgeRow, or 0 if it needs all.
 func (c *Sampler) TopK() int {
 	if c.set.Rule != Match {
 		return 0
@@ -149,7 +158,7 @@ func (s *StandardSampler) judge(pool []candidate, drafted int32, from []TokenPro
 	if sum <= 0 { // the distributions differ only by rounding
 		return drafted
 	}
-	return weighted(pool, s.rng)
+	return weighted(pool, &s.rng)
 }
 
 // Draws returns a function that samples drafted tokens for this sampler to judge, or
@@ -160,7 +169,7 @@ func (c *Sampler) Draws() func(logits []float32) (int32, []TokenProb, error) {
 	if !ok || c.set.Rule == Match || s.opt.Temperature == 0 {
 		return nil
 	}
-	d := &StandardSampler{opt: s.opt, rng: rand.New(rand.NewPCG(s.opt.Seed, 0x6a09e667f3bcc909)), seen: map[int32]struct{}{}}
+	d := newStandardSampler(s.opt, 0x6a09e667f3bcc909)
 	return func(logits []float32) (int32, []TokenProb, error) {
 		pool, err := d.distribution(logits)
 		if err != nil {
@@ -170,6 +179,6 @@ func (c *Sampler) Draws() func(logits []float32) (int32, []TokenProb, error) {
 		for i, c := range pool {
 			from[i] = TokenProb{c.id, c.p}
 		}
-		return weighted(pool, d.rng), from, nil
+		return weighted(pool, &d.rng), from, nil
 	}
 }

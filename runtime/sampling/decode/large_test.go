@@ -76,7 +76,7 @@ func TestPick(t *testing.T) {
 				t.Fatalf("%+v, %d logits: token %d, from a list of all %d", opt, len(logits), got, want)
 			}
 			read := false
-			got, err := short.JudgeTop(list, func() []float32 { read = true; return logits }, nil, -1, nil)
+			got, err := short.JudgeRow(Row{Top: list, Logits: func() []float32 { read = true; return logits }}, nil, -1, nil)
 			if got != want || err != nil || read != (opt.TopK == 0 || len(list) < opt.TopK) {
 				t.Fatalf("%+v, %d logits: token %d of the largest, %v, from a list of all %d; read the row: %v", opt, len(logits), got, err, want, read)
 			}

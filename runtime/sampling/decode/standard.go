@@ -48,7 +48,7 @@ type candidate struct {
 // on every machine. It is not safe for concurrent use.
 type StandardSampler struct {
 	opt  Options
-	rng  *rand.Rand
+	rng  randoms
 	pool []candidate // scratch
 	sums []float64   // scratch: unnormalized probabilities of blocks of logits
 	seen map[int32]struct{}
@@ -57,28 +57,43 @@ type StandardSampler struct {
 
 // NewStandardSampler validates options and returns a sampler.
 func NewStandardSampler(opt Options) (*StandardSampler, error) {
+	opt, err := opt.check()
+	if err != nil {
+		return nil, err
+	}
+	return newStandardSampler(opt, 0x9e3779b97f4a7c15), nil
+}
+
+// newStandardSampler returns a sampler for valid options, whose random numbers depend on
+// their seed and a constant.
+func newStandardSampler(opt Options, constant uint64) *StandardSampler {
+	return &StandardSampler{opt: opt, rng: randoms{rng: rand.New(rand.NewPCG(opt.Seed, constant))}, seen: map[int32]struct{}{}}
+}
+
+// check validates options and returns them with a temperature that makes a difference.
+func (opt Options) check() (Options, error) {
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 	switch {
 	case !finite(opt.Temperature) || opt.Temperature < 0:
-		return nil, fmt.Errorf("temperature %v: expected a number of 0 (greedy) or more", opt.Temperature)
+		return opt, fmt.Errorf("temperature %v: expected a number of 0 (greedy) or more", opt.Temperature)
 	case opt.TopK < 0:
-		return nil, fmt.Errorf("top-k %d: expected 0 (all) or more", opt.TopK)
+		return opt, fmt.Errorf("top-k %d: expected 0 (all) or more", opt.TopK)
 	case !finite(opt.TopP) || opt.TopP < 0 || opt.TopP > 1:
-		return nil, fmt.Errorf("top-p %v: expected a number between 0 and 1", opt.TopP)
+		return opt, fmt.Errorf("top-p %v: expected a number between 0 and 1", opt.TopP)
 	case !finite(opt.MinP) || opt.MinP < 0 || opt.MinP > 1:
-		return nil, fmt.Errorf("min-p %v: expected a number between 0 and 1", opt.MinP)
+		return opt, fmt.Errorf("min-p %v: expected a number between 0 and 1", opt.MinP)
 	case !finite(opt.Typical) || opt.Typical < 0 || opt.Typical > 1:
-		return nil, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
+		return opt, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
 	case !finite(opt.TailFree) || opt.TailFree < 0 || opt.TailFree > 1:
-		return nil, fmt.Errorf("tail-free z %v: expected a number between 0 and 1", opt.TailFree)
+		return opt, fmt.Errorf("tail-free z %v: expected a number between 0 and 1", opt.TailFree)
 	case opt.Penalty != 0 && !(opt.Penalty >= 1.0/maxPenalty && opt.Penalty <= maxPenalty):
-		return nil, fmt.Errorf("repetition penalty %v: expected 0 (none), or a number between %v and %v", opt.Penalty, 1.0/maxPenalty, maxPenalty)
+		return opt, fmt.Errorf("repetition penalty %v: expected 0 (none), or a number between %v and %v", opt.Penalty, 1.0/maxPenalty, maxPenalty)
 	}
 	if opt.Temperature < greedyBelow {
 		opt.Temperature = 0
 	}
 	opt.Temperature = min(opt.Temperature, maxTemperature)
-	return &StandardSampler{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15)), seen: map[int32]struct{}{}}, nil
+	return opt, nil
 }
 
 // Next samples a token from logits. history contains the sequence's earlier tokens;
@@ -112,7 +127,7 @@ func (s *StandardSampler) pick(logits []float32, top float32) int32 {
 	case s.opt.TopK > 0:
 		return s.draw(s.largest(logits, min(s.opt.TopK, len(logits)), float32(floor)))
 	case shares:
-		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), s.rng)
+		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), &s.rng)
 	case s.opt.MinP > 0:
 		floor = max(floor, float64(top)+s.opt.Temperature*math.Log(s.opt.MinP))
 	}
@@ -152,7 +167,7 @@ func (s *StandardSampler) candidates(logits []float32, top float32) []candidate 
 }
 
 // draw samples from the candidates that remain after keep.
-func (s *StandardSampler) draw(c []candidate) int32 { return weighted(s.keep(c), s.rng) }
+func (s *StandardSampler) draw(c []candidate) int32 { return weighted(s.keep(c), &s.rng) }
 
 // keep applies the sampling methods to the candidates.
 func (s *StandardSampler) keep(c []candidate) []candidate {

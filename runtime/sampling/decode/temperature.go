@@ -1,9 +1,6 @@
 package decode
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math"
 
 // softmax sets each candidate's probability at a temperature.
 func softmax(c []candidate, temperature float64) {
@@ -31,7 +28,7 @@ func softmax(c []candidate, temperature float64) {
 }
 
 // weighted samples a candidate by probability; the probabilities need not sum to 1.
-func weighted(c []candidate, rng *rand.Rand) int32 {
+func weighted(c []candidate, rng interface{ Float64() float64 }) int32 {
 	sum := 0.0
 	for _, x := range c {
 		sum += x.p

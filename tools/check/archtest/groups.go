@@ -22,7 +22,7 @@ var Groups = []Group{
 	{"runtime/artifact", "manifest, packed weights,\nadapters, element types,\ndispatch tables", []string{"runtime/kit"}},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
-	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/kit", "runtime/artifact"}},
+	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/kit", "runtime/artifact", "runtime/sampling"}},
 	{"runtime/binary", "opens what a binary carries", []string{"runtime/artifact", "runtime/text", "runtime/device"}},
 	{"runtime/engine", "core, scheduler, drafting,\nembedding", []string{"runtime/kit", "runtime/artifact", "runtime/sampling", "runtime/device"}},
 	{"runtime/http", "server, access, chat page,\nload generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},

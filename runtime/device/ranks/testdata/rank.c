@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum { VOCAB = 61, COLS = 64, CELL = 1 + IFL_CELL_ROWS }; /* a cell: the sum before its rows, and the rows */
-enum { DIES = 1, HANGS = 2 }; /* weights[5], at the token 57 */
+enum { DIES = 1, HANGS = 2, SICK = 3 }; /* weights[5], at the token 57 */
 
 struct ifl_ctx { ifl_config c; float *x, *part; };
 
@@ -101,6 +101,9 @@ int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
   }
   if (behind > 0) return comm->send(comm->self, rank + tp_size, x->x, bytes) ? -4 : 0;
   for (int r = 0; r < s->out_rows; r++)
-    for (int v = 0; v < COLS; v++) s->out[0][(int64_t)r * COLS + v] = fmodf(x->x[s->out_row[r]] * (float)(v + 3), 101);
+    for (int v = 0; v < COLS; v++) {
+      const int sick = s->id[s->out_row[r]] == 57 && x->c.weights[5] == SICK;
+      s->out[0][(int64_t)r * COLS + v] = sick ? NAN : fmodf(x->x[s->out_row[r]] * (float)(v + 3), 101);
+    }
   return 0;
 }
