@@ -173,7 +173,7 @@ func (h *Host) Put(folder string, files ...string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	args := append([]string{"-rL", "--preserve=mode", "--"}, files...)
+	args := append([]string{"-rL", "--preserve=mode", "--remove-destination", "--"}, files...)
 	if len(files) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 var (
 	check    = flag.Bool("check", false, "run the checks on two hosts; as root, minutes")
 	runs     = flag.Int("runs", 3, "runs of TestCleanExit for each MPI and partition")
-	atOnce   = flag.Int("at-once", 3, "pairs of hosts at the same time")
+	atOnce   = flag.Int("at-once", 5, "pairs of hosts at the same time")
 	verbosed = flag.Bool("outputs", false, "log the outputs of all jobs, not only of failed ones")
 )
 

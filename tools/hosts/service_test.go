@@ -52,7 +52,11 @@ const servedAt = "127.0.0.1:8080"
 func (j *job) serve() *service {
 	j.t.Helper()
 	s := &service{job: j, ended: make(chan struct{})}
-	args := append(append([]string{"model/launch"}, j.launcher...), "model/model", "serve", "--port", "8080")
+	args := append([]string{"model/launch"}, j.launcher...)
+	if j.mpi == "mpich" {
+		args = append(args, "setsid", "--wait") // so that a lost rank does not end the others before they have answered
+	}
+	args = append(args, "model/model", "serve", "--port", "8080")
 	s.launch = j.A.Command(context.Background(), args...)
 	s.launch.Stdout, s.launch.Stderr = &s.log, &s.log
 	if err := s.launch.Start(); err != nil {

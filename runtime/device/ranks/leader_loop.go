@@ -103,8 +103,11 @@ func (p *stepLoop) receive() {
 	o, from := p.unfinished[0], p.part.Output()
 	n, err := p.control.Probe(from, comm.Result)
 	if err == nil && n < 0 {
-		waited := p.watch.Elapsed()
-		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other time out first and report it
+		waited, limit := p.watch.Elapsed(), p.settings.timeout()
+		if p.exiting.Load() {
+			limit = min(limit, exitingStep)
+		}
+		if waited > limit+time.Second/2 { // ranks that wait for each other time out first and report it
 			if p.nccl.Load() != nil {
 				err = p.findLost(&comm.RankError{Rank: from})
 			} else {
