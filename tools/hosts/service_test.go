@@ -281,6 +281,9 @@ func TestSignals(t *testing.T) {
 			if code := s.status(limit); code == 0 {
 				t.Errorf("%v to rank %d: status 0\n%s", c.sig, c.rank, s.log.String())
 			}
+			for _, pid := range j.B.Ranks() {
+				syscall.Kill(pid, syscall.SIGCONT) // a rank that was stopped ends when it goes on
+			}
 			j.nobody()
 		}
 		j.restart()
