@@ -26,7 +26,7 @@ type MPI struct {
 	abort uintptr // address of MPI_Abort
 	end   *Endpoint
 
-	mpichUCX bool // the library is MPICH and uses UCX
+	mpichUCX bool // the library is MPICH, uses UCX, and speaks version 1 of PMI with its launcher
 }
 
 // mpiCalls mirrors ifl_mpi_calls.
@@ -86,7 +86,7 @@ func (w *MPI) join() error {
 		}
 	}
 	ucx, e := purego.Dlsym(handle, "ucp_worker_progress")
-	w.mpichUCX = w.calls.comm == mpichWorld && e == nil && ucx != 0
+	w.mpichUCX = w.calls.comm == mpichWorld && e == nil && ucx != 0 && speaksPMI1(handle)
 	var provided, n, r int32
 	if code, _, _ := purego.SyscallN(start, 0, 0, threadFunneled, uintptr(unsafe.Pointer(&provided))); int32(code) != 0 {
 		return fmt.Errorf("MPI_Init_thread failed with %d", int32(code))
@@ -152,13 +152,12 @@ func (w *MPI) Open(lib *cpu.Library, place Place, oversubscribed bool, timeout t
 	return w.end, nil
 }
 
-// How long Leave and Abort wait for MPI, and, without MPI_Finalize, rank 0 for its last
-// messages to leave and the others for rank 0 to end.
+// How long Leave and Abort wait for MPI and its launcher, and, without MPI_Finalize, how
+// long a rank stays for its last messages to leave.
 const (
 	finalizeLimit = 10 * time.Second
 	abortLimit    = time.Second
 	sendTime      = 200 * time.Millisecond
-	endTime       = time.Second
 )
 
 // Leave finalizes MPI. Every rank must call it, after Flush.
@@ -166,16 +165,13 @@ const (
 // It does not call MPI_Finalize of MPICH over UCX in a job on several machines. In MPICH
 // 4.0, it may wait for UCX messages of a rank that itself already waits for the launcher:
 // 14 of 40 jobs on two hosts never ended, with UCX_TLS=tcp,self 23 of 100. A limit is no
-// help: MPICH's launcher fails if a process ends while it waits. When a process ends without
-// MPI_Finalize, the launcher ends the others of its machine, so rank 0 goes first.
+// help: MPICH's launcher fails if a process ends while it waits. Instead, the rank tells
+// the launcher that it ends, as MPI_Finalize does last.
 func (w *MPI) Leave() {
-	if _, apart := w.Apart(); apart && w.mpichUCX {
-		pause := endTime
-		if w.Rank == 0 {
-			pause = sendTime
-		}
-		w.Do(func() { w.Await((w.Rank+1)%w.Ranks, Pong, pause) }) // MPI sends within calls only
+	if _, apart := w.Apart(); apart && w.mpichUCX && w.Name == "MPICH" && os.Getenv("PMI_FD") != "" {
+		w.Do(func() { w.Await((w.Rank+1)%w.Ranks, Pong, sendTime) }) // MPI sends within calls only
 		w.stop()
+		finalizePMI(os.Getenv("PMI_FD")) // if it fails, the launcher says so and ends with another status
 		return
 	}
 	if within(finalizeLimit, func() { w.Do(func() { purego.SyscallN(w.final) }) }) {
