@@ -141,7 +141,8 @@ func (b *bencher) measure(ctx context.Context, m *measurement) error {
 		if err != nil {
 			return err
 		}
-		m.Delay, m.Bandwidth = delay.Seconds(), s.Bandwidth
+		m.Delay += (delay.Seconds() - m.Delay) / float64(len(m.Rounds)+1) // the mean of the rounds
+		m.Bandwidth = s.Bandwidth
 		args = slices.Concat(b.launcher, args)
 	}
 	cmd := b.A.Command(ctx, args...)
