@@ -134,7 +134,7 @@ const lookAgain = 100 * time.Millisecond
 // carry moves packets from one end to the other until the link is closed. It waits for the
 // device and for the next due packet in one system call, on a thread of its own: Go's
 // poller and timers would add the time of thread switches, and milliseconds on busy
-// processors.
+// cores.
 func (l *Link) carry(from int) {
 	urgent()
 	n := &lane{to: int(l.ends[1-from].Fd())}
@@ -194,7 +194,7 @@ func (n *lane) deliver() time.Duration {
 }
 
 // urgent gives this goroutine a thread that runs before those of the hosts, which may
-// share its processor: a network is not slower because machines compute.
+// share its core: a network is not slower because machines compute.
 func urgent() {
 	runtime.LockOSThread()
 	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 20}, 0) // without the right to, packets come later

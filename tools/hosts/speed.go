@@ -32,7 +32,7 @@ type measurement struct {
 	Rounds    []float64 `json:"tok_s"`
 }
 
-// speed measures a model on two hosts of one processor each, for every delay and
+// speed measures a model on two hosts of one core each, for every delay and
 // bandwidth, in interleaved rounds. Each argument is a program: the model whole, or
 // compiled for two devices.
 func speed(ctx context.Context, args []string) error {
