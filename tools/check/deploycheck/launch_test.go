@@ -262,3 +262,23 @@ func TestLaunchForces(t *testing.T) {
 		}
 	}
 }
+
+// TestLaunchShells: no shell takes its own programs for a part of the job, for which
+// it would wait.
+func TestLaunchShells(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"dash", "bash"} {
+		bin, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("no %s on this machine", shell)
+			continue
+		}
+		dir := t.TempDir()
+		fakes(t, dir, map[string]string{"sleep": "echo waits\n/bin/sleep 0.1"})
+		cmd := exec.Command(bin, "../../../deploy/launch", "true")
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), "waits") > 3 {
+			t.Errorf("%s: %v after the waits\n%s", shell, err, out)
+		}
+	}
+}
