@@ -166,7 +166,8 @@ func TestLaunch(t *testing.T) {
 		}
 		start := func(t *testing.T) (*launched, string) {
 			t.Parallel()
-			l := launch(t, nil, path, "-n", "2", bin, "serve", "--port", "0", "--threads", "1", "--log", "none")
+			// A loaded machine needs more than the default --grace for the rest of the request.
+			l := launch(t, []string{"IFLOWC_GRACE=150"}, path, "-n", "2", bin, "serve", "--port", "0", "--threads", "1", "--log", "none", "--grace", "2m")
 			return l, l.until(t, `listening at (\S+)`)
 		}
 		t.Run(mpirun+" drains", func(t *testing.T) {
