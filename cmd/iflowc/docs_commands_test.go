@@ -46,6 +46,8 @@ var elsewhere = []struct{ command, by string }{
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
 	{"script/site", "stage site"},
+	{"go build -o hosts", "stage hosts"},
+	{"script/simulate network --against", "tools/simulate TestAgainst"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
 	{"script/gpu-bundle", "stage cuda"},
@@ -67,7 +69,6 @@ var notRun = []struct{ command, why string }{
 	{"pip install", "fetches hundreds of megabytes; the stages of .ci/run that need packages install the same lists"},
 	{"python -m venv", "goes with pip install"},
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},
-	{"scp", "needs a second machine"},
 	{"script/bench-baselines", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
@@ -250,6 +251,9 @@ func documentation(t *testing.T) map[string]string {
 	return out
 }
 
+// recipe is the page whose blocks run on two hosts.
+const recipe = "docs/two-machines.md"
+
 // TestDocsCommands: each command in the documentation is run by TestDocs or by
 // a stage of .ci/run, is the usage of one that is, or stands in one of the two
 // tables, in which nothing stands that no page has.
@@ -267,6 +271,10 @@ func TestDocsCommands(t *testing.T) {
 				continue
 			}
 			ran = append(ran, c)
+			if page == recipe {
+				checkRunner(t, string(ci), "tools/hosts TestPage")
+				continue
+			}
 			if stage, ok := strings.CutPrefix(c.block, "sh "); ok && !regexp.MustCompile(`\brun_page `+page+" "+stage+`\s`).Match(ci) {
 				t.Errorf("%s: the stage %s of .ci/run does not run_page its blocks", page, stage)
 			}

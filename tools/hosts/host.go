@@ -33,7 +33,7 @@ const (
 // A Host is a machine of namespaces: network, processes, mounts, IPC and host name.
 type Host struct {
 	Name    string
-	CPU     int // the processor that its programs use; -1: any
+	CPU     int // the core that its programs use; -1: any
 	process *exec.Cmd
 	hold    io.Closer // the host ends when this is closed
 }
@@ -67,7 +67,7 @@ func Missing() error {
 
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Build starts two hosts whose users can log in to each other. cpus are the processors
+// Build starts two hosts whose users can log in to each other. cpus are the cores
 // of the hosts, or -1.
 func Build(cpus [2]int) (*Hosts, error) {
 	keys, err := os.MkdirTemp("", "hosts")

@@ -17,10 +17,9 @@ import (
 )
 
 var (
-	check    = flag.Bool("check", false, "run the checks on two hosts; as root, minutes")
-	runs     = flag.Int("runs", 3, "runs of TestCleanExit for each MPI and partition")
-	atOnce   = flag.Int("at-once", 5, "pairs of hosts at the same time")
-	verbosed = flag.Bool("outputs", false, "log the outputs of all jobs, not only of failed ones")
+	check   = flag.Bool("check", false, "run the checks on two hosts; as root, minutes")
+	runs    = flag.Int("runs", 3, "runs of TestCleanExit for each MPI and partition")
+	outputs = flag.Bool("outputs", false, "log the outputs of all jobs, not only of failed ones")
 )
 
 func TestMain(m *testing.M) {
@@ -38,17 +37,15 @@ func TestMain(m *testing.M) {
 var built programs
 
 type programs struct {
-	once  sync.Once
-	dir   string
-	err   error
-	slots chan struct{}
+	once sync.Once
+	dir  string
+	err  error
 }
 
 // compile compiles the demo model: whole, by layer and by tensor, and by both with
 // other weights. It returns the folder of their folders.
 func (p *programs) compile() (string, error) {
 	p.once.Do(func() {
-		p.slots = make(chan struct{}, *atOnce)
 		if p.dir, p.err = os.MkdirTemp("", "hosts"); p.err != nil {
 			return
 		}
@@ -99,7 +96,7 @@ func prepared(t *testing.T) string {
 }
 
 // each runs a test for each MPI and partition on hosts of its own, some at the same
-// time.
+// time (go test -parallel).
 func each(t *testing.T, f func(t *testing.T, j *job)) {
 	t.Parallel()
 	dir := prepared(t)
@@ -111,8 +108,6 @@ func each(t *testing.T, f func(t *testing.T, j *job)) {
 		for _, kind := range kinds {
 			t.Run(mpi+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				built.slots <- struct{}{}
-				defer func() { <-built.slots }()
 				f(t, newJob(t, dir, mpi, kind))
 			})
 		}
@@ -246,7 +241,7 @@ func TestWrongFiles(t *testing.T) {
 			e := j.run(generation...)
 			if e.code <= 0 || !strings.Contains(e.err, c.want) || !strings.Contains(e.err, "rank 1") || e.took > 15*time.Second {
 				t.Errorf("%s: status %d after %v, expected an error with %q\n%s", c.name, e.code, e.took, c.want, e.err)
-			} else if *verbosed {
+			} else if *outputs {
 				t.Logf("%s: status %d after %v\n%s", c.name, e.code, e.took, e.err)
 			}
 			j.nobody()
@@ -290,8 +285,6 @@ func TestPage(t *testing.T) {
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	built.slots <- struct{}{}
-	defer func() { <-built.slots }()
 	hosts, err := Build([2]int{-1, -1})
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +302,7 @@ func TestPage(t *testing.T) {
 	if n := strings.Count(string(out), "a small girl called"); n < 3 {
 		t.Errorf("the demo's story came %d times, expected 3:\n%s", n, out)
 	}
-	if *verbosed {
+	if *outputs {
 		t.Logf("%s", out)
 	}
 }

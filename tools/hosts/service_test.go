@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,16 +49,21 @@ func (o *output) String() string {
 
 const servedAt = "127.0.0.1:8080"
 
-// serve starts the service and waits until it responds.
+// serve starts the service and waits until it responds. Under MPICH each rank gets a
+// session of its own, so that a lost rank does not end the others before they have
+// answered.
 func (j *job) serve() *service {
+	if j.mpi == "mpich" {
+		return j.serveAs("setsid", "--wait")
+	}
+	return j.serveAs()
+}
+
+// serveAs is serve with words before the program.
+func (j *job) serveAs(front ...string) *service {
 	j.t.Helper()
 	s := &service{job: j, ended: make(chan struct{})}
-	args := append([]string{"model/launch"}, j.launcher...)
-	if j.mpi == "mpich" {
-		args = append(args, "setsid", "--wait") // so that a lost rank does not end the others before they have answered
-	}
-	args = append(args, "model/model", "serve", "--port", "8080")
-	s.launch = j.A.Command(context.Background(), args...)
+	s.launch = j.A.Command(context.Background(), slices.Concat([]string{"model/launch"}, j.launcher, front, []string{"model/model", "serve", "--port", "8080"})...)
 	s.launch.Stdout, s.launch.Stderr = &s.log, &s.log
 	if err := s.launch.Start(); err != nil {
 		j.t.Fatal(err)
@@ -287,6 +293,27 @@ func TestSignals(t *testing.T) {
 			j.nobody()
 		}
 		j.restart()
+	})
+}
+
+// TestPlainMPICH: without sessions of their own, MPICH kills all ranks with the lost one.
+func TestPlainMPICH(t *testing.T) {
+	each(t, func(t *testing.T, j *job) {
+		if j.mpi != "mpich" {
+			return
+		}
+		s := j.serveAs()
+		answers := s.background(2, long)
+		j.signal(1, syscall.SIGKILL)
+		for range 2 {
+			if a := <-answers; a.fault == "" || strings.Contains(a.fault, "rank_lost") {
+				t.Errorf("%+v, expected a broken connection", a)
+			}
+		}
+		if code := s.status(limit); code == 0 {
+			t.Errorf("status 0\n%s", s.log.String())
+		}
+		j.nobody()
 	})
 }
 

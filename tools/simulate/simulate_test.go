@@ -193,6 +193,42 @@ func TestNetworkCommand(t *testing.T) {
 	}
 }
 
+// TestAgainst compares predictions with files of measurements: of 44.8 and 3.04 tok/s, see
+// TestNetworkCommand.
+func TestAgainst(t *testing.T) {
+	t.Parallel()
+	c, err := costsOf(testLibrary, "smollm2-135m-instruct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	one := write("one.json", `[{"devices": "", "tok_s": [70, 81.3, 90]}]`)
+	two := write("two.json", `[{"devices": "0;1", "link": "5ms,1Gbit", "delay_s": 0.005, "bytes_per_s": 125e6, "tok_s": [40]},
+		{"devices": "0&1", "link": "5ms,1Gbit", "delay_s": 0.005, "bytes_per_s": 125e6, "tok_s": [3.04, 3, 3.1]}]`)
+	var out strings.Builder
+	if err := against(&out, c, []string{one, two}, cost.MPIMessage); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"one process 81.3 tok/s", "0;1 5ms,1Gbit 5.000 44.77 40.00 1.12", "0&1 5ms,1Gbit 5.000 3.04 3.04 1.00", "largest deviation 12 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nlacks %q", out.String(), want)
+		}
+	}
+	for _, bad := range [][]string{{one}, {two}, {"none.json"}, {one, write("zero.json", `[{"devices": "0;1", "tok_s": [0]}]`)}, {one, write("bad.json", "{")}} {
+		if err := against(io.Discard, c, bad, cost.MPIMessage); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+}
+
 func TestLibraryErrors(t *testing.T) {
 	t.Parallel()
 	if _, err := costsOf(testLibrary, "none"); err == nil || !strings.Contains(err.Error(), "repository's root") {
