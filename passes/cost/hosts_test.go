@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes/cost"
 )
 
@@ -130,6 +131,21 @@ func TestShares(t *testing.T) {
 	}
 	if err := c.Split(3); err != nil || math.Abs(l.Shares[3]-1.0/3) > 1e-3 {
 		t.Errorf("each of three ranks has %v of the weights, %v", l.Shares[3], err)
+	}
+}
+
+// TestUndivided: a division that leaves each rank all of every layer is none.
+func TestUndivided(t *testing.T) {
+	t.Parallel()
+	m := published(t, "smollm2-135m-instruct")
+	c, err := cost.Of(m, func(int) (*ir.Module, error) { return m, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{2, 3} {
+		if err := c.Split(n); err == nil || !strings.Contains(err.Error(), "--after lower") {
+			t.Errorf("%d ranks: %v", n, err)
+		}
 	}
 }
 
