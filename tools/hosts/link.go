@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/iflowc/iflowc/passes/cost"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,52 +27,44 @@ type Shape struct {
 	Down      bool          // all are dropped
 }
 
-// units are the bandwidth units of ParseShape, in bytes per second.
-var units = []struct {
-	name  string
-	bytes float64
-}{{"Gbit", 1e9 / 8}, {"Mbit", 1e6 / 8}, {"kbit", 1e3 / 8}}
-
 // ParseShape parses a list such as "20ms,1Gbit,1%": a delay, a bandwidth and a loss, each
 // at most once.
 func ParseShape(text string) (s Shape, err error) {
-	var delays, bandwidths, losses int
+	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
 			continue
 		}
-		if x, ok := strings.CutSuffix(part, "%"); ok {
-			if s.Loss, err = strconv.ParseFloat(x, 64); err != nil || !(s.Loss >= 0 && s.Loss <= 100) {
-				return s, fmt.Errorf("link %q: loss %q: expected 0%% to 100%%", text, part)
-			}
-			s.Loss /= 100
-			losses++
-			continue
+		what, err := s.set(part)
+		if err == nil && seen[what] {
+			err = fmt.Errorf("%q is a second %s", part, what)
 		}
-		if b, ok := bandwidth(part); ok {
-			s.Bandwidth = b
-			bandwidths++
-			continue
+		if err != nil {
+			return s, fmt.Errorf("link %q: %w", text, err)
 		}
-		if s.Delay, err = time.ParseDuration(part); err != nil || s.Delay < 0 || s.Delay > time.Minute {
-			return s, fmt.Errorf("link %q: %q: expected a delay (20ms), a bandwidth (1Gbit) or a loss (1%%)", text, part)
-		}
-		delays++
-	}
-	if max(delays, bandwidths, losses) > 1 {
-		return s, fmt.Errorf("link %q: a value is given twice", text)
+		seen[what] = true
 	}
 	return s, nil
 }
 
-func bandwidth(text string) (float64, bool) {
-	for _, u := range units {
-		if x, ok := strings.CutSuffix(text, u.name); ok {
-			n, err := strconv.ParseFloat(x, 64)
-			return n * u.bytes, err == nil && n > 0 && n < 1e6
+// set sets one value and returns its name.
+func (s *Shape) set(text string) (what string, err error) {
+	if x, ok := strings.CutSuffix(text, "%"); ok {
+		if s.Loss, err = strconv.ParseFloat(x, 64); err != nil || !(s.Loss >= 0 && s.Loss <= 100) {
+			return "", fmt.Errorf("loss %q: expected 0%% to 100%%", text)
 		}
+		s.Loss /= 100
+		return "loss", nil
 	}
-	return 0, false
+	if b, err := cost.ParseBandwidth(text); err == nil {
+		s.Bandwidth = b
+		return "bandwidth", nil
+	}
+	if d, err := cost.ParseDelay(text); err == nil {
+		s.Delay = time.Duration(math.Round(d * 1e9))
+		return "delay", nil
+	}
+	return "", fmt.Errorf("%q: expected a delay of at most 10s (20ms), a bandwidth (1Gbit) or a loss (1%%)", text)
 }
 
 // mtu is the size of the largest packet: that of Ethernet's jumbo frames, so that this
@@ -152,13 +146,12 @@ func (l *Link) carry(from int) {
 			continue
 		}
 		l.bytes[from].Add(int64(k))
-		n.put(data[:k], l.shape.Load())
+		n.put(time.Now(), data[:k], l.shape.Load())
 	}
 }
 
 // put sends a packet on its way, or drops it.
-func (n *lane) put(data []byte, s *Shape) {
-	now := time.Now()
+func (n *lane) put(now time.Time, data []byte, s *Shape) {
 	if s.Down || s.Loss > 0 && rand.Float64() < s.Loss {
 		return
 	}

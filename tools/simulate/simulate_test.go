@@ -135,7 +135,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestNetworkTable is arithmetic by hand for SmolLM2-135M: by layer, two messages
-// besides the measured time, of 2304 and of 8 bytes; by tensor, a message of 96
+// besides the measured time, of 2304 and of 4 bytes; by tensor, a message of 96
 // bytes, 60 exchanges of 2304 bytes and one of 98304, which is announced and
 // confirmed, and the ranks' parts.
 func TestNetworkTable(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNetworkTable(t *testing.T) {
 	on := func(bytes float64) float64 { return message + 5e-3 + bytes*8/1e9 }
 	// weights in bytes of f16: a layer's, its busiest rank's, the head's
 	const all, busiest, head = 2 * 3540096, 2 * (2*576*384 + 2*576*128 + 3*576*768 + 2*576), 2 * (49152*576 + 576)
-	byLayer := token + on(2304) + on(8)
+	byLayer := token + on(2304) + on(4)
 	byTensor := on(96) + token*(30*busiest+head/2)/(30*all+head) + 60*on(2304) + on(98304) + 2*5e-3
 	layer, tensor := predicted(c, m, 0)
 	if math.Abs(layer.Mid*byLayer-1) > 1e-3 || math.Abs(tensor.Mid*byTensor-1) > 1e-3 {
