@@ -230,7 +230,7 @@ func (s *service) lost(answers <-chan answer, n int) {
 		select {
 		case a := <-answers:
 			if !strings.Contains(a.fault, "rank_lost") {
-				s.t.Errorf("a request ended with %+v, expected rank_lost", a)
+				s.t.Errorf("a request ended with %+v, expected rank_lost\n%s", a, s.log.String())
 			}
 		case <-time.After(limit):
 			s.t.Errorf("a request has not ended after %v\n%s", limit, s.log.String())
