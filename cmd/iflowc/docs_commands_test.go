@@ -14,7 +14,6 @@ import (
 // test by its folder.
 var elsewhere = []struct{ command, by string }{
 	{".ci/run", "stage test"}, // what runs all of this
-	{"go build ./tools/hosts", "stage hosts"},
 	{"go run ./tools/gen/vendordeps", "codegen TestVendoredSources"},
 	{"iflowc compile --target", "codegen/compiler TestCUDALaunches"},
 	{"iflowc compile --cc", "stage neon"},
