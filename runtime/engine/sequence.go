@@ -237,9 +237,10 @@ func (e *Engine) SetChoice(id ID, choice func(ahead int) (decode.Choice, bool)) 
 	}
 }
 
-// Fork adds a copy of a sequence without its Query.Choice, which shares the source and the full pages and cells of
+// Fork adds a copy of a sequence, which shares the source and the full pages and cells of
 // the original and gets a copy of the last ones. If no page or cell is free, a later step
-// computes the copy's rows again. Fork returns ErrBusy if no slot is free.
+// computes the copy's rows again. The copy has no Query.Choice: see SetChoice. Fork returns
+// ErrBusy if no slot is free.
 func (e *Engine) Fork(id ID) (ID, error) {
 	s := e.find(id)
 	if s == nil {

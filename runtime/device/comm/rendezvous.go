@@ -20,7 +20,7 @@ const RendezvousTimeout = 5 * time.Minute
 
 const (
 	handshakeTimeout = 10 * time.Second // between connecting and the handshake
-	dialTimeout      = 5 * time.Second  // of an attempt to connect; leaves time for three lost packets
+	dialTimeout      = 5 * time.Second  // of an attempt to connect; Linux repeats its first packet after 1 s and 3 s
 	retryEvery       = 100 * time.Millisecond
 	tellTimeout      = 3 * time.Second // how long a rank that cannot take part tries to tell the others why
 )
@@ -137,22 +137,32 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake, state *wait) error {
 				l.peers[g.hello.Rank] = newPeer(g.conn)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks",
+			late := fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks",
 				l.launch.Master, l.launch.Ranks, l.absent(), context.Cause(ctx))
+			verdict.Error = late.Error()
+			l.tellPeers(verdict)
+			return late
 		}
 	}
+	err = l.tellPeers(verdict)
+	if verdict.Error != "" {
+		l.tellOthers(ctx, arrivals, verdict)
+		return verdict.fault()
+	}
+	return err
+}
+
+// tellPeers sends a verdict to the ranks that have connected. It returns the first error.
+func (l *TCP) tellPeers(verdict handshake) (first error) {
 	for r, p := range l.peers {
 		if p == nil {
 			continue
 		}
-		if err := writeHandshake(p.conn, verdict); err != nil && verdict.Error == "" {
-			return &RankError{Rank: r, Err: err}
+		if err := writeHandshake(p.conn, verdict); err != nil && first == nil {
+			first = &RankError{Rank: r, Err: err}
 		}
 	}
-	if verdict.Error != "" {
-		l.tellOthers(ctx, arrivals, verdict)
-	}
-	return verdict.fault()
+	return first
 }
 
 // absent returns the ranks that rank 0 waits for.
@@ -281,8 +291,8 @@ func (l *TCP) shakeHands(ctx context.Context, conn net.Conn, own handshake, stat
 	state.set(nil, "rank %d is connected to rank 0 at %s, which waits for other ranks and prints their numbers", own.Rank, l.launch.Master)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	err = readHandshake(conn, &verdict)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
+	if !stop() {
+		return verdict, errors.New("it is there, but waits for other ranks and prints their numbers")
 	}
 	if err != nil {
 		return verdict, fmt.Errorf("rank 0 ended the connection before all ranks were there: %w", err)

@@ -276,25 +276,33 @@ func TestRendezvousSays(t *testing.T) {
 	}
 }
 
-// TestRendezvousSaysConnected checks what the other ranks print while one is missing.
-func TestRendezvousSaysConnected(t *testing.T) {
+// TestRendezvousMissing checks what a connected rank prints while another is missing, and its
+// error if rank 0 or itself gives up.
+func TestRendezvousMissing(t *testing.T) {
 	t.Parallel()
-	at := freePort(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	first, here := make(chan string), member(1, 3, at)
-	here.sayFirst, here.sayEvery = 10*time.Millisecond, 10*time.Millisecond
-	here.Say = func(format string, args ...any) {
-		if line := fmt.Sprintf(format, args...); strings.Contains(line, "rank 1 is connected to rank 0") {
-			select {
-			case first <- line:
-			case <-ctx.Done():
+	for rank, want := range []string{"rank 0 of the model: rank 0 listens at ;not connected: [2] (context canceled)", "rank 1 cannot connect to rank 0;waits for other ranks"} {
+		t.Run(fmt.Sprint("rank ", rank, " gives up"), func(t *testing.T) {
+			t.Parallel()
+			at := freePort(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			contexts := []context.Context{t.Context(), t.Context()}
+			contexts[rank] = ctx
+			here := member(1, 3, at)
+			here.sayFirst, here.sayEvery = 10*time.Millisecond, 10*time.Millisecond
+			here.Say = func(format string, args ...any) {
+				if strings.Contains(fmt.Sprintf(format, args...), "rank 1 is connected to rank 0") {
+					cancel()
+				}
 			}
-		}
+			go Rendezvous(contexts[0], member(0, 3, at))
+			_, err := Rendezvous(contexts[1], here)
+			for _, text := range strings.Split(want, ";") {
+				if err == nil || !strings.Contains(err.Error(), text) {
+					t.Errorf("%v, expected %q", err, text)
+				}
+			}
+		})
 	}
-	go Rendezvous(ctx, member(0, 3, at))
-	go Rendezvous(ctx, here)
-	<-first
 }
 
 // TestRendezvousAlone checks that the error of a timeout contains the missing ranks and

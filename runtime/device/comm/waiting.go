@@ -45,7 +45,7 @@ func (w *wait) report(ctx context.Context, m *Member) {
 		w.mu.Lock()
 		text := w.text
 		w.mu.Unlock()
-		if text != "" {
+		if text != "" && ctx.Err() == nil {
 			m.Say("%s", text)
 		}
 	}
