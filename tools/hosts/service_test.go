@@ -319,7 +319,7 @@ func TestPlainMPICH(t *testing.T) {
 		answers := s.background(2, j.long())
 		j.signal(1, syscall.SIGKILL)
 		for range 2 {
-			if a := <-answers; a.fault == "" || strings.Contains(a.fault, "rank_lost") {
+			if a := <-answers; a.fault == "" { // rank 0 may still say that a rank is lost
 				t.Errorf("%+v, expected a broken connection", a)
 			}
 		}
