@@ -46,7 +46,6 @@ var elsewhere = []struct{ command, by string }{
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
 	{"script/site", "stage site"},
-	{"go build -o hosts", "stage hosts"},
 	{"script/simulate network --against", "tools/simulate TestAgainst"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},

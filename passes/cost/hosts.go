@@ -177,10 +177,10 @@ func (m *Machine) Answer(p Plan, rows float64, luck int) float64 {
 	return m.Control.message(rows*resultBytes, luck)
 }
 
-// Sizes of what rank 0 and the others send each other (runtime/device/ranks): a
+// Sizes of what rank 0 and the others send each other (runtime/device/ranks). A
 // step's message has its counts, ten words for each row of a sequence that decodes,
-// one more with several stages (how the token is chosen, if greedily), and the pages
-// of the sequence's KV cache; a result is a token.
+// and the pages of the sequence's KV cache. With several stages, another word says how
+// the token is chosen, if greedily. A result is a token.
 const (
 	stepHead    = 13 * 4
 	stepRow     = 10 * 4
