@@ -14,6 +14,7 @@ import (
 // test by its folder.
 var elsewhere = []struct{ command, by string }{
 	{".ci/run", "stage test"}, // what runs all of this
+	{"go build ./tools/hosts", "stage hosts"},
 	{"go run ./tools/gen/vendordeps", "codegen TestVendoredSources"},
 	{"iflowc compile --target", "codegen/compiler TestCUDALaunches"},
 	{"iflowc compile --cc", "stage neon"},
@@ -46,6 +47,8 @@ var elsewhere = []struct{ command, by string }{
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
 	{"script/site", "stage site"},
+	{"go build -o hosts", "stage hosts"},
+	{"script/simulate network --against", "tools/simulate TestAgainst"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
 	{"script/gpu-bundle", "stage cuda"},
@@ -58,6 +61,10 @@ var elsewhere = []struct{ command, by string }{
 	{"tools/check/schemas/run", "stage schemas"},
 }
 
+// pageTests are the tests that run the blocks with marks of a page, where run_page of
+// .ci/run does not.
+var pageTests = map[string]string{"docs/two-machines.md": "tools/hosts TestPage"}
+
 // notRun are commands that nothing runs here, with the reason.
 var notRun = []struct{ command, why string }{
 	{"go install github.com/iflowc/iflowc/cmd/iflowc@latest", "needs a published version"},
@@ -67,7 +74,6 @@ var notRun = []struct{ command, why string }{
 	{"pip install", "fetches hundreds of megabytes; the stages of .ci/run that need packages install the same lists"},
 	{"python -m venv", "goes with pip install"},
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},
-	{"scp", "needs a second machine"},
 	{"script/bench-baselines", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
@@ -267,7 +273,7 @@ func TestDocsCommands(t *testing.T) {
 				continue
 			}
 			ran = append(ran, c)
-			if stage, ok := strings.CutPrefix(c.block, "sh "); ok && !regexp.MustCompile(`\brun_page `+page+" "+stage+`\s`).Match(ci) {
+			if stage, ok := strings.CutPrefix(c.block, "sh "); ok && pageTests[page] == "" && !regexp.MustCompile(`\brun_page `+page+" "+stage+`\s`).Match(ci) {
 				t.Errorf("%s: the stage %s of .ci/run does not run_page its blocks", page, stage)
 			}
 		}
@@ -291,6 +297,9 @@ func TestDocsCommands(t *testing.T) {
 			t.Errorf("elsewhere: %q stands in no page, or is run by a block", e.command)
 		}
 		checkRunner(t, string(ci), e.by)
+	}
+	for _, by := range pageTests {
+		checkRunner(t, string(ci), by)
 	}
 	for _, n := range notRun {
 		if !used[n.command] {

@@ -21,8 +21,11 @@ func (m *Model) place() error {
 		return nil
 	}
 	m.Spec.Devices = ""
-	if cost.IsFile(name) && !filepath.IsAbs(name) && m.opt.Devices == "" {
-		name = filepath.Join(filepath.Dir(m.Spec.File), name) // of a model spec
+	if cost.IsFile(name) && m.opt.Devices == "" { // of a model spec
+		if !filepath.IsLocal(name) {
+			return InputError{fmt.Errorf("devices: %q leads out of the model spec's folder; put the file beside it, or name it by --devices", name)}
+		}
+		name = filepath.Join(filepath.Dir(m.Spec.File), name)
 	}
 	machine, err := m.opt.machineNamed(name)
 	if err != nil {

@@ -91,6 +91,12 @@ func TestPlaceFile(t *testing.T) {
 	if plan, err := spec.ParseDevices(m.Spec.Devices); err != nil || len(plan) != 2 || len(plan[0].Devices) != 1 {
 		t.Errorf("devices %q, %v; expected two stages, because a message takes 1 ms", m.Spec.Devices, err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "outside.yaml"), []byte("iflow: 1\nname: demo\nmodel_dir: "+demo+"\ndevices: auto:../machines.yaml\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), filepath.Join(dir, "outside.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "leads out") {
+		t.Errorf("a file outside of the model spec's folder: %v", err)
+	}
 	for _, want := range []string{"GB missing", "a                  rank 0, weights BIN.weights.0of2", "b                  rank 1, weights BIN.weights.1of2"} {
 		if !strings.Contains(m.Placement, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, m.Placement)

@@ -111,9 +111,7 @@ func (c *Choice) Explain(load Load) string {
 	for _, why := range c.No {
 		fmt.Fprintf(&b, "  not possible: %s\n", why)
 	}
-	if c.Where != "" {
-		fmt.Fprintf(&b, "%s", c.Where)
-	}
+	b.WriteString(c.Where)
 	return b.String()
 }
 

@@ -13,8 +13,17 @@ func (p *Part) share(n int) float64 {
 	return p.portion(n)
 }
 
-// portion returns the fraction of the KV cache and of attention on the busiest of
-// n ranks: if heads do not divide evenly, that of a rank with one more head.
+// kept returns the fraction of the KV cache on the busiest of n ranks. Each holds at
+// least one head: if there are more ranks than heads, some hold the same.
+func (p *Part) kept(n int) float64 {
+	if p.Heads == 0 {
+		return p.portion(n)
+	}
+	return max(p.portion(n), 1/float64(p.Heads))
+}
+
+// portion returns the fraction of attention on the busiest of n ranks: if heads do
+// not divide evenly, that of a rank with one more head.
 func (p *Part) portion(n int) float64 {
 	if p.Heads == 0 || n >= p.Heads || p.Heads%n == 0 {
 		return 1 / float64(n)

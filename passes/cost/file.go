@@ -181,6 +181,9 @@ func (p *fileParser) readDelay(at *yaml.Node) (err error) {
 
 func (p *fileParser) readMachines(at *yaml.Node) error {
 	return p.list(at, "machines", func(n *yaml.Node) error {
+		if len(p.machines) == most {
+			return p.fail(n, "machines: more than %d", most)
+		}
 		p.machines = append(p.machines, hostEntry{count: 1})
 		return p.keys(n, machineKeys)
 	})
@@ -243,18 +246,18 @@ func (p *fileParser) finish(root *yaml.Node) (*Machine, error) {
 	}
 	m.Group.Bandwidth, m.Group.Delay = p.link.Bandwidth, p.link.Delay
 	m.Border = m.Group
-	most := 0
+	largest := 0
 	for _, h := range p.machines {
 		for range h.count {
 			before := len(m.Devices)
 			if err := p.add(m, h, proto, root); err != nil {
 				return nil, err
 			}
-			most = max(most, len(m.Devices)-before)
+			largest = max(largest, len(m.Devices)-before)
 		}
 	}
-	if most > 1 && p.link.Bandwidth == 0 {
-		return nil, p.fail(root, "the key link is missing: a machine has %d devices; add link: {bandwidth: 10GB, delay: 0us}", most)
+	if largest > 1 && p.link.Bandwidth == 0 {
+		return nil, p.fail(root, "the key link is missing: a machine has %d devices; add link: {bandwidth: 10GB, delay: 0us}", largest)
 	}
 	if len(m.Hosts) > 1 && p.network.Bandwidth == 0 {
 		return nil, p.fail(root, "the key network is missing: there are %d machines; add network: {bandwidth: 25Gbit, delay: 50us}", len(m.Hosts))

@@ -163,7 +163,7 @@ func (m *Machine) Told(p Plan, i int, rows float64, context, luck int) float64 {
 	if !away {
 		return 0
 	}
-	bytes := stepBytes(rows, context)
+	bytes := stepBytes(p, rows, context)
 	return float64(others)*m.Control.busy(bytes, luck) + m.Control.Way(bytes)
 }
 
@@ -179,16 +179,22 @@ func (m *Machine) Answer(p Plan, rows float64, luck int) float64 {
 
 // Sizes of what rank 0 and the others send each other (runtime/device/ranks): a
 // step's message has its counts, ten words for each row of a sequence that decodes,
-// and the pages of the sequence's KV cache; a result is a token and its logit.
+// one more with several stages (how the token is chosen, if greedily), and the pages
+// of the sequence's KV cache; a result is a token.
 const (
 	stepHead    = 13 * 4
 	stepRow     = 10 * 4
+	choiceBytes = 4
 	pageRows    = 64
-	resultBytes = 8
+	resultBytes = 4
 )
 
 // stepBytes returns the bytes of the message of a step in which this many
 // sequences decode.
-func stepBytes(rows float64, context int) float64 {
-	return stepHead + rows*(stepRow+4*math.Ceil(float64(context+1)/pageRows))
+func stepBytes(p Plan, rows float64, context int) float64 {
+	row := stepRow + 4*math.Ceil(float64(context+1)/pageRows)
+	if len(p) > 1 {
+		row += choiceBytes
+	}
+	return stepHead + rows*row
 }

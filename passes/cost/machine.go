@@ -88,7 +88,7 @@ func (l Link) exchange(n int, floats float64, luck int) float64 {
 	case Hub:
 		return 2 * others * l.message(bytes, luck)
 	}
-	return l.Latency.at(luck) + others*bytes/l.Bandwidth
+	return l.busy(others*bytes, luck) + l.Way(bytes)
 }
 
 // gather returns the time in which each of n ranks gets the numbers that the

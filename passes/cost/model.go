@@ -3,6 +3,7 @@ package cost
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -90,14 +91,17 @@ func Of(m *ir.Module, split func(n int) (*ir.Module, error)) (*Model, error) {
 		c.countShares(two, 2)
 	}
 	c.Split = func(n int) error {
-		if c.Layers[0].Shares[n] > 0 {
-			return nil
-		}
-		divided, err := split(n)
-		if err == nil {
+		if c.Layers[0].Shares[n] == 0 {
+			divided, err := split(n)
+			if err != nil {
+				return reason(err, n)
+			}
 			c.countShares(divided, n)
 		}
-		return reason(err, n)
+		if !slices.ContainsFunc(c.Layers, func(l Part) bool { return l.Shares[n] < 1 }) {
+			return errors.New("each device would have all of every layer; a file of IR must be that before quantization (iflowc ir MODEL --after lower)")
+		}
+		return nil
 	}
 	return c, nil
 }

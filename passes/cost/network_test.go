@@ -113,6 +113,7 @@ func TestFile(t *testing.T) {
 		{"tflops: 0.5", "tflops: 1e300", ":10: tflops: expected"},
 		{"count: 2\n", "count: 0\n", ":8: count: expected"},
 		{"count: 2\n", "count: 4096\n", "more than 4096 devices"},
+		{"machines:\n", "machines:\n" + strings.Repeat("  - {devices: [{memory_gb: 1, read_gb_s: 1, tflops: 1}]}\n", 4096), ":4101: machines: more than 4096"},
 		{"count: 2,", "count: 1.5,", ":7: count: expected"},
 		{"name: big", "name: 'a b'", ":5: name"},
 		{"  - count: 2", "  - name: big", ":8: name: big is another machine"},

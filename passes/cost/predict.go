@@ -136,7 +136,7 @@ func (c *Model) need(p Plan, i int, load Load) int64 {
 // need returns the memory of a layer on each of n ranks.
 func (p *Part) need(n int, load Load) int64 {
 	kept := float64(p.RowBytes*int64(load.Context)+cells*p.State) * float64(load.Sequences)
-	return int64(float64(p.Bytes)*p.share(n) + kept*p.portion(n))
+	return int64(float64(p.Bytes)*p.share(n) + kept*p.kept(n))
 }
 
 // ends returns the memory of each rank of a stage besides its layers.
@@ -188,9 +188,9 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 // including exchanges.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
 	past, n := rows*float64(context), len(s.Ranks)
-	weights, heads := l.share(n), l.portion(n)
-	bytes := l.read(rows)*weights + (past*float64(l.RowBytes)+rows*float64(l.State))*heads
-	t := m.work(s, bytes, rows*l.MACs*weights+past*l.Attend*heads, luck)
+	weights := l.share(n)
+	bytes := l.read(rows)*weights + (past*float64(l.RowBytes)+rows*float64(l.State))*l.kept(n)
+	t := m.work(s, bytes, rows*l.MACs*weights+past*l.Attend*l.portion(n), luck)
 	for _, floats := range l.Gives {
 		t += m.Exchange(s, rows*float64(floats), luck)
 	}

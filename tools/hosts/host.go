@@ -33,7 +33,7 @@ const (
 // A Host is a machine of namespaces: network, processes, mounts, IPC and host name.
 type Host struct {
 	Name    string
-	CPU     int // the processor that its programs use; -1: any
+	CPU     int // the core that its programs use; -1: any
 	process *exec.Cmd
 	hold    io.Closer // the host ends when this is closed
 }
@@ -49,9 +49,11 @@ func Missing() error {
 	if os.Geteuid() != 0 {
 		return errors.New("not root: network namespaces cannot be built")
 	}
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
+	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
 		return fmt.Errorf("no TUN devices: %w", err)
 	}
+	tun.Close()
 	for _, tool := range []string{"ip", "nsenter", "setpriv", "taskset", "ssh", "ssh-keygen", "/usr/sbin/sshd"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("%w (Debian: iproute2, util-linux, openssh-client, openssh-server)", err)
@@ -67,7 +69,7 @@ func Missing() error {
 
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Build starts two hosts whose users can log in to each other. cpus are the processors
+// Build starts two hosts whose users can log in to each other. cpus are the cores
 // of the hosts, or -1.
 func Build(cpus [2]int) (*Hosts, error) {
 	keys, err := os.MkdirTemp("", "hosts")
@@ -86,6 +88,9 @@ func Build(cpus [2]int) (*Hosts, error) {
 		tun, err := x.start(i, keys)
 		if err != nil {
 			h.Close()
+			for _, f := range ends {
+				f.Close()
+			}
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
 		}
 		ends = append(ends, tun)
@@ -110,29 +115,29 @@ func (h *Hosts) Close() {
 
 // start starts the host's first process and returns the device of its network.
 func (h *Host) start(number int, keys string) (*os.File, error) {
-	h.process = exec.Command("/proc/self/exe", hostCommand, h.Name, strconv.Itoa(number+1), keys)
-	h.process.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
-	h.process.Stderr = os.Stderr
-	in, err := h.process.StdinPipe()
+	cmd := exec.Command("/proc/self/exe", hostCommand, h.Name, strconv.Itoa(number+1), keys)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	h.hold = in
-	out, err := h.process.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := h.process.Start(); err != nil {
-		h.process = nil
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	tun, err := openTUN(h.process.Process.Pid)
+	h.process, h.hold = cmd, in
+	tun, err := openTUN(cmd.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
 	io.WriteString(in, "go\n")
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		return nil, errors.New("did not start")
+		tun.Close()
+		return nil, errors.New("its first process did not start; its error is above")
 	}
 	return tun, nil
 }
@@ -173,10 +178,10 @@ func (h *Host) Put(folder string, files ...string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	args := append([]string{"-rL", "--preserve=mode", "--remove-destination", "--"}, files...)
 	if len(files) == 0 {
 		return nil
 	}
+	args := append([]string{"-rL", "--preserve=mode", "--remove-destination", "--"}, files...)
 	if out, err := exec.Command("cp", append(args, dir)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/iflowc/iflowc/passes/cost"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,52 +27,44 @@ type Shape struct {
 	Down      bool          // all are dropped
 }
 
-// units are the bandwidth units of ParseShape, in bytes per second.
-var units = []struct {
-	name  string
-	bytes float64
-}{{"Gbit", 1e9 / 8}, {"Mbit", 1e6 / 8}, {"kbit", 1e3 / 8}}
-
 // ParseShape parses a list such as "20ms,1Gbit,1%": a delay, a bandwidth and a loss, each
 // at most once.
 func ParseShape(text string) (s Shape, err error) {
-	var delays, bandwidths, losses int
+	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
 			continue
 		}
-		if x, ok := strings.CutSuffix(part, "%"); ok {
-			if s.Loss, err = strconv.ParseFloat(x, 64); err != nil || !(s.Loss >= 0 && s.Loss <= 100) {
-				return s, fmt.Errorf("link %q: loss %q: expected 0%% to 100%%", text, part)
-			}
-			s.Loss /= 100
-			losses++
-			continue
+		what, err := s.set(part)
+		if err == nil && seen[what] {
+			err = fmt.Errorf("%q is a second %s", part, what)
 		}
-		if b, ok := bandwidth(part); ok {
-			s.Bandwidth = b
-			bandwidths++
-			continue
+		if err != nil {
+			return s, fmt.Errorf("link %q: %w", text, err)
 		}
-		if s.Delay, err = time.ParseDuration(part); err != nil || s.Delay < 0 || s.Delay > time.Minute {
-			return s, fmt.Errorf("link %q: %q: expected a delay (20ms), a bandwidth (1Gbit) or a loss (1%%)", text, part)
-		}
-		delays++
-	}
-	if max(delays, bandwidths, losses) > 1 {
-		return s, fmt.Errorf("link %q: a value is given twice", text)
+		seen[what] = true
 	}
 	return s, nil
 }
 
-func bandwidth(text string) (float64, bool) {
-	for _, u := range units {
-		if x, ok := strings.CutSuffix(text, u.name); ok {
-			n, err := strconv.ParseFloat(x, 64)
-			return n * u.bytes, err == nil && n > 0 && n < 1e6
+// set sets one value and returns its name.
+func (s *Shape) set(text string) (what string, err error) {
+	if x, ok := strings.CutSuffix(text, "%"); ok {
+		if s.Loss, err = strconv.ParseFloat(x, 64); err != nil || !(s.Loss >= 0 && s.Loss <= 100) {
+			return "", fmt.Errorf("loss %q: expected 0%% to 100%%", text)
 		}
+		s.Loss /= 100
+		return "loss", nil
 	}
-	return 0, false
+	if b, err := cost.ParseBandwidth(text); err == nil {
+		s.Bandwidth = b
+		return "bandwidth", nil
+	}
+	if d, err := cost.ParseDelay(text); err == nil {
+		s.Delay = time.Duration(math.Round(d * 1e9))
+		return "delay", nil
+	}
+	return "", fmt.Errorf("%q: expected a delay of at most 10s (20ms), a bandwidth (1Gbit) or a loss (1%%)", text)
 }
 
 // mtu is the size of the largest packet: that of Ethernet's jumbo frames, so that this
@@ -123,43 +117,41 @@ type packet struct {
 
 // A lane is one direction of a link.
 type lane struct {
-	to      int          // file descriptor
-	free    time.Time    // when the line has sent all packets before
-	ahead   chan packet  // packets that are not due yet
-	waiting atomic.Int64 // their number
+	to    int       // file descriptor
+	free  time.Time // when the line has sent all packets before
+	ahead []packet  // those that are not due yet
 }
 
-// lookAgain is how often a direction without packets looks whether the link is closed,
-// in milliseconds.
-const lookAgain = 100
+// lookAgain is how often a direction without packets looks whether the link is closed.
+const lookAgain = 100 * time.Millisecond
 
-// carry moves packets from one end to the other until the link is closed. It polls the
-// device on a thread of its own: Go's poller would add the time of two thread switches.
+// carry moves packets from one end to the other until the link is closed. It waits for the
+// device and for the next due packet in one system call, on a thread of its own: Go's
+// poller and timers would add the time of thread switches, and milliseconds on busy
+// cores.
 func (l *Link) carry(from int) {
 	urgent()
-	n := &lane{to: int(l.ends[1-from].Fd()), ahead: make(chan packet, 1<<14)}
-	defer close(n.ahead)
-	go n.deliver()
+	n := &lane{to: int(l.ends[1-from].Fd())}
 	fd := int(l.ends[from].Fd())
 	for !l.closed.Load() {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if k, err := unix.Poll(ready, lookAgain); k == 0 || err != nil {
+		wait := unix.NsecToTimespec(int64(n.deliver()))
+		if k, err := unix.Ppoll(ready, &wait, nil); k <= 0 || err != nil {
 			continue
 		}
 		data := make([]byte, mtu)
 		k, err := unix.Read(fd, data)
 		if err != nil {
-			time.Sleep(lookAgain * time.Millisecond) // the host is gone
+			time.Sleep(lookAgain) // the host is gone
 			continue
 		}
 		l.bytes[from].Add(int64(k))
-		n.put(data[:k], l.shape.Load())
+		n.put(time.Now(), data[:k], l.shape.Load())
 	}
 }
 
 // put sends a packet on its way, or drops it.
-func (n *lane) put(data []byte, s *Shape) {
-	now := time.Now()
+func (n *lane) put(now time.Time, data []byte, s *Shape) {
 	if s.Down || s.Loss > 0 && rand.Float64() < s.Loss {
 		return
 	}
@@ -172,44 +164,30 @@ func (n *lane) put(data []byte, s *Shape) {
 		}
 		n.free = n.free.Add(time.Duration(float64(len(data)) / s.Bandwidth * 1e9))
 	}
-	p := packet{data, n.free.Add(s.Delay)}
-	if n.waiting.Load() == 0 && p.due.Sub(now) < soon {
-		p.write(n.to)
-		return
-	}
-	n.waiting.Add(1)
-	select {
-	case n.ahead <- p:
-	default: // more than the buffer holds
-		n.waiting.Add(-1)
+	if len(n.ahead) < mostAhead {
+		n.ahead = append(n.ahead, packet{data, n.free.Add(s.Delay)})
 	}
 }
 
-// soon is a time that passes while another thread is woken.
-const soon = 20 * time.Microsecond
+// mostAhead limits the packets on the way: 10 Gbit/s for 100 ms.
+const mostAhead = 1 << 14
 
-// deliver writes packets when they are due. It sleeps by the system's clock, because
-// Go's timers are only accurate to a millisecond when a program is otherwise idle.
-func (n *lane) deliver() {
-	urgent()
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // nanoseconds
-	for p := range n.ahead {
-		p.write(n.to)
-		n.waiting.Add(-1)
+// deliver writes the packets that are due, and returns the time until the next one is.
+func (n *lane) deliver() time.Duration {
+	i := 0
+	for ; i < len(n.ahead); i++ {
+		if d := time.Until(n.ahead[i].due); d > 0 {
+			n.ahead = n.ahead[i:]
+			return min(d, lookAgain)
+		}
+		unix.Write(n.to, n.ahead[i].data) // fails when the host is gone
 	}
-}
-
-// write waits until the packet is due and writes it to a host's device.
-func (p packet) write(to int) {
-	for d := time.Until(p.due); d > 0; d = time.Until(p.due) {
-		t := unix.NsecToTimespec(int64(d))
-		unix.Nanosleep(&t, nil) // a signal only makes it look again
-	}
-	unix.Write(to, p.data) // fails when the host is gone
+	n.ahead = n.ahead[:0]
+	return lookAgain
 }
 
 // urgent gives this goroutine a thread that runs before those of the hosts, which may
-// share its processor: a network is not slower because machines compute.
+// share its core: a network is not slower because machines compute.
 func urgent() {
 	runtime.LockOSThread()
 	unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 20}, 0) // without the right to, packets come later

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,6 +53,9 @@ func run(ctx context.Context, args []string) error {
 	var files []string
 	flags.Func("put", "file or folder to copy into the user's home on the first host", func(f string) error { files = append(files, f); return nil })
 	flags.Parse(args)
+	if flags.NArg() == 0 {
+		return errors.New("run: the command is missing, such as: hosts run --link 20ms -- bash")
+	}
 	shape, err := ParseShape(*link)
 	if err != nil {
 		return err

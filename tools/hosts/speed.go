@@ -32,7 +32,7 @@ type measurement struct {
 	Rounds    []float64 `json:"tok_s"`
 }
 
-// speed measures a model on two hosts of one processor each, for every delay and
+// speed measures a model on two hosts of one core each, for every delay and
 // bandwidth, in interleaved rounds. Each argument is a program: the model whole, or
 // compiled for two devices.
 func speed(ctx context.Context, args []string) error {
@@ -141,7 +141,8 @@ func (b *bencher) measure(ctx context.Context, m *measurement) error {
 		if err != nil {
 			return err
 		}
-		m.Delay, m.Bandwidth = delay.Seconds(), s.Bandwidth
+		m.Delay += (delay.Seconds() - m.Delay) / float64(len(m.Rounds)+1) // the mean of the rounds
+		m.Bandwidth = s.Bandwidth
 		args = slices.Concat(b.launcher, args)
 	}
 	cmd := b.A.Command(ctx, args...)

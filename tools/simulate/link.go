@@ -124,7 +124,7 @@ func (g *group) direct(i int, c *clock, bytes float64) {
 		c.waitFor(<-g.mail[i])
 	}
 	if away == 0 {
-		c.spend(g.link.Latency.Mid + float64(others)*bytes/g.link.Bandwidth)
+		c.spend(g.link.Latency.Mid + float64(others)*bytes/g.link.Bandwidth + g.link.Way(bytes))
 	}
 }
 

@@ -18,31 +18,34 @@ import (
 // that only what the network adds is an estimate.
 func network(w io.Writer, args []string) error {
 	f := flag.NewFlagSet("network", flag.ContinueOnError)
-	name := f.String("model", "smollm2-135m-instruct", "model of the library, or what iflowc ir MODEL --after quantize prints, in a file FILE.ir")
+	name := f.String("model", "smollm2-135m-instruct", "model of the library, or what iflowc ir MODEL --after lower prints, in a file FILE.ir")
 	measured := f.String("measured", "", "speed of one process with as many threads as a rank has: 12.3ms for a token, or 81tok/s")
 	window := f.Int("context", 0, "tokens of the sequence")
 	delays := f.String("delays", "0ms,1ms,5ms,20ms", "delays of a message in one direction")
 	bandwidths := f.String("bandwidths", "100Mbit,1Gbit,10Gbit", "bandwidths in one direction")
 	message := f.String("message", "", "time of a message besides delay and bandwidth, such as 100us (default: that of MPI over TCP)")
+	files := f.String("against", "", "files of hosts speed, with commas between them, to compare predictions with")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	token, err := tokenTime(*measured)
+	own, err := messageTime(*message)
 	if err != nil {
 		return err
-	}
-	own := cost.MPIMessage
-	if *message != "" {
-		t, err := cost.ParseDelay(*message)
-		if err != nil {
-			return fmt.Errorf("--message: %w", err)
-		}
-		own = cost.Sure(t)
 	}
 	if *window < 0 || *window > 1<<24 {
 		return fmt.Errorf("--context %d: expected 0 to %d tokens", *window, 1<<24)
 	}
 	c, err := costsOf(libraryDir, *name)
+	if err != nil {
+		return err
+	}
+	if err := c.Split(2); err != nil {
+		return fmt.Errorf("%s cannot be split: %w", *name, err)
+	}
+	if *files != "" {
+		return against(w, c, strings.Split(*files, ","), own)
+	}
+	token, err := tokenTime(*measured)
 	if err != nil {
 		return err
 	}
@@ -61,6 +64,18 @@ func network(w io.Writer, args []string) error {
 		}
 	}
 	return nil
+}
+
+// messageTime parses the time of a message besides delay and bandwidth; "": that of MPI.
+func messageTime(text string) (cost.Range, error) {
+	if text == "" {
+		return cost.MPIMessage, nil
+	}
+	t, err := cost.ParseDelay(text)
+	if err != nil {
+		return cost.Range{}, fmt.Errorf("--message: %w", err)
+	}
+	return cost.Sure(t), nil
 }
 
 // tokenTime parses the time of a token in seconds.

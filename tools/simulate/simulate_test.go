@@ -135,7 +135,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestNetworkTable is arithmetic by hand for SmolLM2-135M: by layer, two messages
-// besides the measured time, of 2304 and of 8 bytes; by tensor, a message of 96
+// besides the measured time, of 2304 and of 4 bytes; by tensor, a message of 96
 // bytes, 60 exchanges of 2304 bytes and one of 98304, which is announced and
 // confirmed, and the ranks' parts.
 func TestNetworkTable(t *testing.T) {
@@ -152,7 +152,7 @@ func TestNetworkTable(t *testing.T) {
 	on := func(bytes float64) float64 { return message + 5e-3 + bytes*8/1e9 }
 	// weights in bytes of f16: a layer's, its busiest rank's, the head's
 	const all, busiest, head = 2 * 3540096, 2 * (2*576*384 + 2*576*128 + 3*576*768 + 2*576), 2 * (49152*576 + 576)
-	byLayer := token + on(2304) + on(8)
+	byLayer := token + on(2304) + on(4)
 	byTensor := on(96) + token*(30*busiest+head/2)/(30*all+head) + 60*on(2304) + on(98304) + 2*5e-3
 	layer, tensor := predicted(c, m, 0)
 	if math.Abs(layer.Mid*byLayer-1) > 1e-3 || math.Abs(tensor.Mid*byTensor-1) > 1e-3 {
@@ -188,6 +188,42 @@ func TestNetworkCommand(t *testing.T) {
 	for _, bad := range [][]string{{}, {"--measured", "12"}, {"--measured", "0tok/s"}, {"--measured", "12ms", "--delays", "1"}, {"--measured", "12ms", "--bandwidths", "1"},
 		{"--measured", "12ms", "--message", "1"}, {"--measured", "12ms", "--context", "-1"}, {"--measured", "12ms", "--model", "none.ir"}} {
 		if err := network(io.Discard, append([]string{"--model", file}, bad...)); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+}
+
+// TestAgainst compares predictions with files of measurements: of 44.8 and 3.04 tok/s, see
+// TestNetworkCommand.
+func TestAgainst(t *testing.T) {
+	t.Parallel()
+	c, err := costsOf(testLibrary, "smollm2-135m-instruct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	one := write("one.json", `[{"devices": "", "tok_s": [70, 81.3, 90]}]`)
+	two := write("two.json", `[{"devices": "0;1", "link": "5ms,1Gbit", "delay_s": 0.005, "bytes_per_s": 125e6, "tok_s": [40]},
+		{"devices": "0&1", "link": "5ms,1Gbit", "delay_s": 0.005, "bytes_per_s": 125e6, "tok_s": [3.04, 3, 3.1]}]`)
+	var out strings.Builder
+	if err := against(&out, c, []string{one, two}, cost.MPIMessage); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"one process 81.3 tok/s", "0;1 5ms,1Gbit 5.000 44.77 40.00 1.12", "0&1 5ms,1Gbit 5.000 3.04 3.04 1.00", "largest deviation 12 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nlacks %q", out.String(), want)
+		}
+	}
+	for _, bad := range [][]string{{one}, {two}, {"none.json"}, {one, write("zero.json", `[{"devices": "0;1", "tok_s": [0]}]`)}, {one, write("bad.json", "{")}} {
+		if err := against(io.Discard, c, bad, cost.MPIMessage); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}

@@ -186,7 +186,13 @@ func checkGrace(t *testing.T, file string, leader, worker any) {
 	args := at(t, leader, "spec", "containers", 0, "args").([]any)
 	serve, err := time.ParseDuration(args[slices.Index(args, any("--grace"))+1].(string))
 	pod := time.Duration(at(t, leader, "spec", "terminationGracePeriodSeconds").(int)) * time.Second
-	const launch, ending = 60 * time.Second, 20 * time.Second // the default of IFLOWC_GRACE; 15 s for mpirun, 5 s to kill it
+	const ending = 20 * time.Second // 15 s for mpirun, 5 s to kill it
+	launch := 60 * time.Second      // the default of IFLOWC_GRACE
+	for _, v := range at(t, leader, "spec", "containers", 0, "env").([]any) {
+		if at(t, v, "name") == "IFLOWC_GRACE" && err == nil {
+			launch, err = time.ParseDuration(at(t, v, "value").(string) + "s")
+		}
+	}
 	if err != nil || serve >= launch || launch+ending > pod || at(t, worker, "spec", "terminationGracePeriodSeconds") != at(t, leader, "spec", "terminationGracePeriodSeconds") {
 		t.Errorf("%s: serve --grace %v, launch %v, pod %v (%v): each needs more than the one before, and workers as much as the leader", file, serve, launch, pod, err)
 	}

@@ -150,14 +150,14 @@ func TestPods(t *testing.T) {
 	work, workLog := worker.start(t, "worker")
 	until(t, rank, "begun")
 	work.Process.Signal(syscall.SIGTERM) // the group ends: the worker stays for its rank
+	status := ended(t, work)
+	if said, _ := os.ReadFile(rank); status != 0 || !strings.Contains(string(said), "over") {
+		data, _ := os.ReadFile(workLog)
+		t.Errorf("the worker ends with %d, when its rank has said %q:\n%s", status, said, data)
+	}
 	if status := ended(t, lead); status != 0 {
 		t.Errorf("the leader ends with %d", status)
 	}
-	if status := ended(t, work); status != 0 {
-		data, _ := os.ReadFile(workLog)
-		t.Errorf("the worker ends with %d:\n%s", status, data)
-	}
-	until(t, rank, "over")
 	until(t, log, "localhost\niflowc-0-1.iflowc.prod\n--hostfile\n")
 	until(t, log, "\n-n\n2\n")
 	until(t, log, "\n"+leader.dir+"/model\nserve\n--port\n80 81\n")
