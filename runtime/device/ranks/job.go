@@ -217,7 +217,10 @@ func (j *Job) Leave(failed error) error {
 		return nil
 	}
 	limit := leaveLimit
-	if failed != nil {
+	switch {
+	case j.exiting.Load(): // perhaps because a rank is gone
+		limit = exitingStep + time.Second/2
+	case failed != nil:
 		limit = failedLimit
 	}
 	err := error(nil)

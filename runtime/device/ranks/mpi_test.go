@@ -25,7 +25,7 @@ import (
 const (
 	envLibrary = "IFLOWC_TEST_LIBRARY" // file of the fake model; set: act as a rank
 	envGroups  = "IFLOWC_TEST_GROUPS"  // TP ranks of each stage: "2,2"
-	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "sick 1", "hash 1", "weights 1", "aborts 1", "apart 1"
+	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "sick 1", "hash 1", "weights 1", "aborts 1", "quits 1", "apart 1"
 )
 
 func TestMain(m *testing.M) {
@@ -53,16 +53,9 @@ func rank() (*ranks.Job, error) {
 		os.Setenv("MPI_LOCALRANKID", "0")
 	}
 	launch, ok := comm.Launched()
-	if !ok {
-		return nil, errors.New("not started by a launcher")
-	}
-	var groups []int
-	for s := range strings.SplitSeq(os.Getenv(envGroups), ",") {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return nil, err
-		}
-		groups = append(groups, n)
+	groups, err := groupsOf(os.Getenv(envGroups))
+	if !ok || err != nil {
+		return nil, fmt.Errorf("not started by a launcher, or by no test: %v", err)
 	}
 	p := newProgram(nil, os.Getenv(envLibrary), groups...).withCells()
 	job, err := ranks.Join(context.Background(), p, launch, nil)
@@ -82,6 +75,12 @@ func rank() (*ranks.Job, error) {
 		if job.Rank() == bad {
 			p.hash = "other"
 		}
+	case "quits": // while the job is idle, and the launcher asks the others to end
+		if job.Rank() == bad {
+			os.Exit(1)
+		}
+		job.ShortenTimeout()
+		return job, job.Leave(nil)
 	case "aborts":
 		if job.Rank() == bad {
 			job.Abort(7)
@@ -119,6 +118,18 @@ func awaitFile(name string) error {
 		}
 	}
 	return errors.New("rank 0 waits for this one to leave")
+}
+
+// groupsOf parses envGroups.
+func groupsOf(text string) (groups []int, err error) {
+	for s := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, n)
+	}
+	return groups, nil
 }
 
 // runLeader runs queries of each kind, also to check that a model can be opened again.
@@ -342,9 +353,18 @@ func TestMPIDeath(t *testing.T) {
 		if l.name != "MPICH" {
 			continue
 		}
-		out, err := l.launch(t, library(t), "2", 2, "dies 1", setsid, "--wait")
-		if want := "rank 1 of the model does not respond"; err == nil || !strings.Contains(out, want) {
-			t.Errorf("%v, said\n%s\nexpected %q", err, out, want)
+		for _, fault := range []string{"dies 1", "quits 1"} {
+			t.Run(fault, func(t *testing.T) {
+				t.Parallel()
+				start := time.Now()
+				out, err := l.launch(t, library(t), "2", 2, fault, setsid, "--wait")
+				if want := "rank 1 of the model does not respond"; err == nil || !strings.Contains(out, want) {
+					t.Errorf("%v, said\n%s\nexpected %q", err, out, want)
+				}
+				if took := time.Since(start); took > 40*time.Second { // leaving in order may take a minute
+					t.Errorf("the others ended after %v", took)
+				}
+			})
 		}
 		return
 	}

@@ -20,8 +20,8 @@ const (
 	releaseLimit = 3 * time.Second
 )
 
-// Timeouts for a step and for a sign of life after the process was asked to exit by
-// MPI's launcher. OpenMPI kills the other ranks two seconds after one has died.
+// Timeouts for a step or the end of the job, and for a sign of life, after the process was
+// asked to exit by MPI's launcher. OpenMPI kills the other ranks two seconds after one has died.
 const (
 	exitingStep = time.Second
 	exitingSign = time.Second / 2
