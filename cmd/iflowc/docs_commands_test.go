@@ -47,6 +47,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/compare-reference", "stage smollm2"},
 	{"script/site", "stage site"},
 	{"script/simulate network --against", "tools/simulate TestAgainst"},
+	{"go build -o hosts", "stage hosts"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
 	{"script/gpu-bundle", "stage cuda"},
