@@ -189,6 +189,7 @@ type remoteModel struct {
 	ended  chan struct{}
 	stuck  chan struct{} // closed when a step waits for a lost rank and cannot be aborted
 	closed atomic.Bool
+	steps  progress
 }
 
 // Submit queues a step.
@@ -205,8 +206,12 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 	if !alone {
 		o.words = appendStep(words(msgStep), s, m.part.Output() != 0)
 	}
+	m.steps.begin()
 	m.orders <- o
-	return func() error { return p.wait(m.stuck, m.Why) }
+	return func() error {
+		defer m.steps.end()
+		return p.wait(m.stuck, m.Why)
+	}
 }
 
 // CopyPage copies a page on every rank, after the steps submitted before.

@@ -171,18 +171,3 @@ func (p *stepLoop) takePongs(rank int) (some bool, err error) {
 func (j *Job) lostUnnamed(err error) bool {
 	return errors.Is(err, device.ErrComm) && j.nccl.Load() != nil && j.endpoint.Failed() < 0
 }
-
-// release ends the wait for steps that are blocked in a library on a lost rank.
-func (m *remoteModel) release() {
-	select {
-	case <-m.control.Lost():
-	case <-m.ended:
-		return
-	}
-	select {
-	case <-time.After(releaseLimit):
-		m.fail(&comm.RankError{Rank: m.endpoint.Failed()})
-		close(m.stuck)
-	case <-m.ended:
-	}
-}
