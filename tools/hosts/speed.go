@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // launchers are the commands that start a rank on each of two hosts, by MPI.
@@ -128,11 +129,17 @@ func devicesOf(file string) (string, error) {
 	return info.Partition.Devices, nil
 }
 
+// jobLimit is how long one measurement may take.
+const jobLimit = 10 * time.Minute
+
 // measure adds a round.
 func (b *bencher) measure(ctx context.Context, m *measurement) error {
 	args := []string{b.programs[m.Devices], "bench", "--prompt", "0", "--gen", strconv.Itoa(b.tokens), "--batch", "1", "--threads", "1", "--json"}
 	if m.Devices != "" {
 		s, err := ParseShape(m.Link)
+		if err == nil && s.Bandwidth == 0 {
+			err = fmt.Errorf("link %q: expected a bandwidth", m.Link)
+		}
 		if err != nil {
 			return err
 		}
@@ -145,6 +152,8 @@ func (b *bencher) measure(ctx context.Context, m *measurement) error {
 		m.Bandwidth = s.Bandwidth
 		args = slices.Concat(b.launcher, args)
 	}
+	ctx, cancel := context.WithTimeout(ctx, jobLimit)
+	defer cancel()
 	cmd := b.A.Command(ctx, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -49,6 +49,8 @@ func readMeasurements(files []string) (token float64, list []measurement, err er
 				return 0, nil, fmt.Errorf("%s: %q has no speed", file, m.Devices)
 			case m.Devices == "":
 				one.Rounds = append(one.Rounds, m.Rounds...)
+			case !(m.Delay >= 0 && m.Bandwidth > 0):
+				return 0, nil, fmt.Errorf("%s: the link of %q has no delay or bandwidth", file, m.Devices)
 			default:
 				list = append(list, m)
 			}

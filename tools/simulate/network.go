@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,6 +27,9 @@ func network(w io.Writer, args []string) error {
 	message := f.String("message", "", "time of a message besides delay and bandwidth, such as 100us (default: that of MPI over TCP)")
 	files := f.String("against", "", "files of hosts speed, with commas between them, to compare predictions with")
 	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
 		return err
 	}
 	own, err := messageTime(*message)

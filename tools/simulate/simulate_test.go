@@ -222,7 +222,8 @@ func TestAgainst(t *testing.T) {
 			t.Errorf("%s\nlacks %q", out.String(), want)
 		}
 	}
-	for _, bad := range [][]string{{one}, {two}, {"none.json"}, {one, write("zero.json", `[{"devices": "0;1", "tok_s": [0]}]`)}, {one, write("bad.json", "{")}} {
+	for _, bad := range [][]string{{one}, {two}, {"none.json"}, {one, write("zero.json", `[{"devices": "0;1", "tok_s": [0]}]`)}, {one, write("bad.json", "{")},
+		{one, write("link.json", `[{"devices": "0;1", "delay_s": 1, "tok_s": [1]}]`)}} {
 		if err := against(io.Discard, c, bad, cost.MPIMessage); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}

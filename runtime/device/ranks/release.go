@@ -47,9 +47,9 @@ func (p *progress) stalled() time.Duration {
 	return time.Since(p.last)
 }
 
-// release ends the wait for steps that are blocked in a library on a lost rank: in NCCL, or in
-// OpenMPI, which sends its launcher a message about a closed connection and waits, within the
-// call, until the launcher has killed the ranks of the other machine.
+// release ends the wait for steps that are blocked in a library on a lost rank. NCCL waits for
+// the rank. OpenMPI 4.1 tells its launcher that a connection has ended and, within the same
+// call, waits for the answer. It comes when the launcher has killed the other machine's ranks.
 func (m *remoteModel) release() {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
