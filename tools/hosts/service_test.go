@@ -271,6 +271,9 @@ func TestLongLinkFailure(t *testing.T) {
 		j.Link.Set(Shape{Down: true})
 		down := time.Now()
 		s.lost(answers, 2)
+		if a := s.ask(8, nil); a.fault == "" || a.status != http.StatusServiceUnavailable && a.status != 0 { // 0: it has ended
+			t.Errorf("a request after the loss: %+v, expected status 503", a)
+		}
 		if code := s.status(limit); code == 0 {
 			t.Errorf("status 0\n%s", s.log.String())
 		}
