@@ -98,27 +98,25 @@ func (m *Machine) crosses(ranks []int) (x crossing) {
 // contributes this many numbers. If the stage is in several hosts, every step of
 // a ring waits for the network, and the ranks of a host share its bandwidth.
 func (m *Machine) Exchange(s Stage, floats float64, luck int) float64 {
-	n, x := len(s.Ranks), m.crosses(s.Ranks)
-	switch {
-	case x.remote == 0:
-		return m.Group.exchange(n, floats, luck)
-	case m.Network.Style == Direct:
-		return m.Network.all(x, floats, luck)
-	}
-	return m.Network.exchange(n, floats, luck)
+	return m.collective(Link.exchange, s, floats, luck)
 }
 
 // Gather returns the time in which each rank of a stage gets the numbers that the
 // others have.
 func (m *Machine) Gather(s Stage, floats float64, luck int) float64 {
+	return m.collective(Link.gather, s, floats, luck)
+}
+
+// collective returns the time of an exchange or a gathering on the ranks of a stage.
+func (m *Machine) collective(on func(l Link, n int, floats float64, luck int) float64, s Stage, floats float64, luck int) float64 {
 	n, x := len(s.Ranks), m.crosses(s.Ranks)
 	switch {
 	case x.remote == 0:
-		return m.Group.gather(n, floats, luck)
+		return on(m.Group, n, floats, luck)
 	case m.Network.Style == Direct:
 		return m.Network.all(x, floats, luck)
 	}
-	return m.Network.gather(n, floats, luck)
+	return on(m.Network, n, floats, luck)
 }
 
 // all returns the time in which every rank sends its numbers to every rank of
