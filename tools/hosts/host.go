@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,26 +143,20 @@ func (h *Host) start(number int, keys string) (*os.File, error) {
 
 // openTUN creates a device in the network namespace of a process.
 func openTUN(pid int) (f *os.File, err error) {
-	done := make(chan struct{})
-	go func() { // on a thread that ends with it, because it stays in the namespace
-		defer close(done)
-		runtime.LockOSThread()
-		var fd int
-		if err = enterNetwork(pid); err != nil {
-			return
-		}
-		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
-			return
+	err = inNetwork(pid, func() error {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
 		}
 		request, _ := unix.NewIfreq(netDevice)
 		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		if err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 			unix.Close(fd)
-			return
+			return err
 		}
 		f = os.NewFile(uintptr(fd), "tun")
-	}()
-	<-done
+		return nil
+	})
 	return f, err
 }
 

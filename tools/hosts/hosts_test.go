@@ -42,7 +42,7 @@ type programs struct {
 	err  error
 }
 
-// compile compiles the demo model: whole, by layer and by tensor, and by both with
+// compile compiles the demo model: whole, pipeline and tensor parallel, and both with
 // other weights. It returns the folder of their folders.
 func (p *programs) compile() (string, error) {
 	p.once.Do(func() {

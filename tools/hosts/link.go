@@ -79,7 +79,6 @@ const queueTime = 50 * time.Millisecond
 type Link struct {
 	shape  atomic.Pointer[Shape]
 	ends   [2]*os.File
-	bytes  [2]atomic.Int64
 	closed atomic.Bool
 	both   sync.WaitGroup
 }
@@ -96,9 +95,6 @@ func newLink(a, b *os.File) *Link {
 
 // Set changes what the link does to packets that enter it from now on.
 func (l *Link) Set(s Shape) { l.shape.Store(&s) }
-
-// Bytes returns the bytes of the IP packets that host n has sent so far, delivered or not.
-func (l *Link) Bytes(n int) int64 { return l.bytes[n].Load() }
 
 // Close ends both directions.
 func (l *Link) Close() {
@@ -145,7 +141,6 @@ func (l *Link) carry(from int) {
 			time.Sleep(lookAgain) // the host is gone
 			continue
 		}
-		l.bytes[from].Add(int64(k))
 		n.put(time.Now(), data[:k], l.shape.Load())
 	}
 }

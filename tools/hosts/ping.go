@@ -19,26 +19,30 @@ const pings = 15
 // Ping returns the median time of a small packet from the first host to the second: half
 // of the round trip. It includes what this program and the kernel add to the delay.
 func (h *Hosts) Ping() (delay time.Duration, err error) {
-	done := make(chan struct{})
-	go func() { // on a thread that ends with it, because it stays in the namespace
-		defer close(done)
-		runtime.LockOSThread()
-		if err = enterNetwork(h.A.process.Process.Pid); err == nil {
-			delay, err = ping([4]byte{10, 77, 0, 2})
-		}
-	}()
-	<-done
+	err = inNetwork(h.A.process.Process.Pid, func() error {
+		delay, err = ping([4]byte{10, 77, 0, 2})
+		return err
+	})
 	return delay, err
 }
 
-// enterNetwork moves the calling thread into the network namespace of a process.
-func enterNetwork(pid int) error {
-	space, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(space)
-	return unix.Setns(space, unix.CLONE_NEWNET)
+// inNetwork runs f in the network namespace of a process, on a thread that ends with it,
+// because it stays in the namespace.
+func inNetwork(pid int, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		space, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Setns(space, unix.CLONE_NEWNET)
+			unix.Close(space)
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
 }
 
 // ping sends ICMP echo requests (RFC 792) one after another.

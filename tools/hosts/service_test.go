@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -94,15 +93,10 @@ func (j *job) serveAs(front ...string) *service {
 
 // dialIn connects to an address in the network namespace of a process.
 func dialIn(pid int, at string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() { // on a thread that ends with it, because it stays in the namespace
-		defer close(done)
-		runtime.LockOSThread()
-		if err = enterNetwork(pid); err == nil {
-			conn, err = net.Dial("tcp", at)
-		}
-	}()
-	<-done
+	err = inNetwork(pid, func() error {
+		conn, err = net.Dial("tcp", at)
+		return err
+	})
 	return conn, err
 }
 
@@ -189,7 +183,7 @@ func (s *service) status(within time.Duration) int {
 }
 
 // long returns a number of tokens that takes two to four seconds at a delay of 2 ms: a
-// token waits for two messages by layer, and for about ten by tensor.
+// token waits for two messages if the model is pipeline parallel, else for about ten.
 func (j *job) long() int {
 	if j.kind == "tensor" {
 		return 100
