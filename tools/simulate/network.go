@@ -119,7 +119,7 @@ func between(one *cost.Machine, delay, bandwidth string) (*cost.Machine, error) 
 	return one.Times(2, cost.Network{Bandwidth: b, Delay: d})
 }
 
-// predicted returns the tokens per second of one sequence by layer and by tensor.
+// predicted returns the tokens per second of one sequence, pipeline and tensor parallel.
 func predicted(c *cost.Model, m *cost.Machine, window int) (layer, tensor cost.Range) {
 	load := cost.Load{Sequences: 1, Context: window}
 	layer = c.Predict(m, cost.Spread(len(c.Layers), 2, 1), load).Decode

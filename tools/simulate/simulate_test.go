@@ -73,7 +73,7 @@ func TestStyles(t *testing.T) {
 }
 
 // TestNetwork: two ranks on two machines take as long as the cost model says, for
-// each delay and bandwidth, and so do two sequences by layer.
+// each delay and bandwidth, and so do two sequences in a pipeline.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	c, err := costsOf(testLibrary, "smollm2-135m-instruct")
@@ -134,8 +134,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestNetworkTable is arithmetic by hand for SmolLM2-135M: by layer, two messages
-// besides the measured time, of 2304 and of 4 bytes; by tensor, a message of 96
+// TestNetworkTable is arithmetic by hand for SmolLM2-135M: in a pipeline, two messages
+// besides the measured time, of 2304 and of 4 bytes; tensor parallel, a message of 96
 // bytes, 60 exchanges of 2304 bytes and one of 98304, which is announced and
 // confirmed, and the ranks' parts.
 func TestNetworkTable(t *testing.T) {
