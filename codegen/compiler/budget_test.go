@@ -2,19 +2,17 @@ package compiler
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/engine"
 )
 
 // TestBudget chooses types of the demo model for budgets in all forms. The weights take at
-// most what they may, and almost all of it; a larger budget loses less; and the
-// compiled binary generates text.
+// most what they may, and almost all of it; a larger budget loses less.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
@@ -53,20 +51,24 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetForms: the size of the weights file, an expected loss, and the memory here.
+// TestBudgetForms: the size of the weights file, with which the compiled model runs, an
+// expected loss, and the memory here.
 func TestBudgetForms(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	out := filepath.Join(t.TempDir(), "demo")
-	r, err := Compile(t.Context(), demoSpec, Options{Quant: "600KB", Out: out})
+	p, err := generate(demoSpec, Options{Quant: "600KB"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st, err := os.Stat(r.Weights); err != nil || st.Size() > 600_000 || st.Size() < 570_000 {
-		t.Errorf("the weights file has %d bytes, expected almost 600 KB (%v)", st.Size(), err)
+	defer p.Close()
+	m := loaded(t, p)
+	if n := len(m.Weights); n > 600_000 || n < 570_000 {
+		t.Errorf("the weights file has %d bytes, expected almost 600 KB", n)
 	}
-	if text, err := exec.Command(out, "generate", "-p", "Once upon a time", "-n", "4", "--temp", "0").CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, text)
+	for i, x := range logitsOf(t, m, engine.Options{Threads: 1}, [][]int32{prompt(4, 1)})[0] {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			t.Fatalf("logit %d is %v", i, x)
+		}
 	}
 	for quant, want := range map[string]func(c *Choice) bool{
 		"loss=2%": func(c *Choice) bool { return c.Loss <= 0.02 && c.Loss > 0.01 },

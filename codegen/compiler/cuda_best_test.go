@@ -136,7 +136,7 @@ func largestOf(row []float32, k int) (list []decode.TokenLogit) {
 func TestEmulatedRows(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	p, err := generate("../../models/demo.yaml", Options{Quant: "q8_b32", Target: "cuda-emu"})
+	p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: "f16", Target: "cuda-emu"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestEmulatedRows(t *testing.T) {
 // sequences behind. sampled is the number of rows of the other sequences.
 func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow [][]int32) (texts [][]int32, sampled int) {
 	t.Helper()
-	e, err := engine.Open(m, engine.Options{MaxSeqs: len(samplers), MaxOutRows: 64, MaxTokens: 64, Context: 128, Threads: 1, Draft: 10})
+	e, err := engine.Open(m, engine.Options{MaxSeqs: len(samplers), MaxOutRows: 64, MaxTokens: 64, Context: 64, Threads: 1, Draft: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +189,9 @@ func treesOf(t *testing.T, m engine.Model, samplers []*decode.Sampler, follow []
 	}
 	for i, s := range samplers[:3] {
 		texts = append(texts, prompt(5+i, i))
+		for j := range texts[i] {
+			texts[i][j] %= int32(vocab)
+		}
 		index[addSampled(t, e, texts[i], s, follow != nil)] = i
 	}
 	for range steps {

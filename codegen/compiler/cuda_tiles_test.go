@@ -32,7 +32,7 @@ var tiledModels = []struct{ spec, kv string }{
 func TestEmulatedTiles(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	for _, c := range irtest.Sample(t, 2, tiledModels) {
+	for _, c := range irtest.Sample(t, 1, tiledModels) {
 		t.Run(filepath.Base(c.spec)+"-"+c.kv, func(t *testing.T) {
 			t.Parallel()
 			likeModule(t, c.spec, Options{Quant: "f32", KV: c.kv})
@@ -166,7 +166,7 @@ func TestEmulatedTrees(t *testing.T) {
 		if res.Drafted != tree.Len() {
 			t.Fatalf("%d nodes computed, expected %d", res.Drafted, tree.Len())
 		}
-		for _, n := range irtest.Sample(t, 6, nodesOf(tree)) {
+		for _, n := range irtest.Sample(t, 3, nodesOf(tree)) {
 			path := read[res.ID]
 			got := res.Row(0, 0)
 			if n >= 0 {

@@ -44,7 +44,7 @@ func TestEmulatedTypes(t *testing.T) {
 			short := ids[:5]
 			want, wantShort := lastLogits(t, p, ids), lastLogits(t, p, short)
 			budgets := map[string]int{"": 5, "gemv": 1, "gemv4": 3, "flat_gemm": 7, "flat_gemm32": 64, "gemm": 64, "cublaslt": 7, "wgmma": 64, "wgmma256": 64}
-			for _, impl := range append(implsOf(&p.whole.CUDA.Plan), "") { // "": as it is chosen
+			for _, impl := range append(irtest.Sample(t, 3, implsOf(&p.whole.CUDA.Plan)), "") { // "": as it is chosen; TestEmulatedMatmuls has all
 				m := emulatedWith(t, p, using(impl))
 				ids, want := ids, want
 				if budgets[impl] < 4 {

@@ -23,7 +23,7 @@ func TestHybridRows(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
 	models := familyModels(t)
-	for _, name := range irtest.Sample(t, 3, hybrids) {
+	for _, name := range irtest.Sample(t, 1, hybrids) {
 		path, ok := models[name]
 		if !ok {
 			t.Errorf("no tiny model %s", name)

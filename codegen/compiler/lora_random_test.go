@@ -128,17 +128,15 @@ func TestFamiliesAlone(t *testing.T) {
 func TestAdaptersLikeMerged(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	widened := families(t)
-	folders, err := filepath.Glob(loraModels + "*/expected.json")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(loraModels + "*/expected.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no models: %v", err)
 	}
-	for _, file := range irtest.Sample(t, 4, folders) {
-		dir := filepath.Dir(file)
-		family := filepath.Base(dir)
+	for _, file := range irtest.SampleBy(t, 2, files, folderName) {
+		dir, family := filepath.Dir(file), folderName(file)
 		t.Run(family, func(t *testing.T) {
 			t.Parallel()
-			if slices.Contains(widened, family) {
+			if canWiden(t, family) {
 				dir = wider(t, family, 3)
 			}
 			likeMerged(t, dir, strings.HasPrefix(family, "gpt2"))
@@ -181,10 +179,10 @@ func TestAdaptersOfQuantized(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
 	const folder = "../../models/demo"
-	for _, c := range []struct {
+	for _, c := range irtest.Sample(t, 1, []struct {
 		quant     string
 		tolerance float64 // of the difference, as a part of the effect: measured with five seeds and doubled
-	}{{"q8", 0.06}, {"q4", 0.4}} {
+	}{{"q8", 0.06}, {"q4", 0.4}}) {
 		t.Run(c.quant, func(t *testing.T) {
 			t.Parallel()
 			p, err := generate(folder, Options{Quant: c.quant})

@@ -103,7 +103,7 @@ var loraOptions = engine.Options{MaxOutRows: 64, Context: 64, MaxTokens: 64, Max
 func TestAdapters(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, name := range irtest.Sample(t, 4, adaptedModels(t)) {
+	for _, name := range irtest.Sample(t, 2, adaptedModels(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			likeTransformers(t, name, loraModels+name, Options{Quant: "f32"}, loaded)
@@ -124,7 +124,7 @@ func TestAdaptersOfGGUF(t *testing.T) {
 func TestAdaptersOnRanks(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, c := range irtest.Sample(t, 2, []struct{ name, devices string }{
+	for _, c := range irtest.Sample(t, 1, []struct{ name, devices string }{
 		{"llama", "0&1"}, {"llama", "0;1"}, {"gpt2", "0&1"}, {"qwen2", "0;1;2"}, {"phi3", "0;1"}, {"gpt_neox", "0&1"}, {"mixtral", "0&1"}, {"bert", "0&1"}, {"t5", "0&1"}, {"gemma3", "0;1"},
 		{"llama", "0&1;2&3"}, {"bloom", "0&1&2&3"},
 	}) {

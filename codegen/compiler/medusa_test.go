@@ -43,10 +43,10 @@ func TestEmulatedMedusa(t *testing.T) {
 	m := emulatedModel(t, medusaModel(t, "shared.safetensors\n  vocab: 32\n  choices: [1, 4, 3, 2]", "cuda-emu"))
 	likeTorch(t, openMedusa(t, m, 1), m, want.IDs, want.Shared)
 	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}}
-	plain := decodeAll(t, openMedusa(t, m, 3), m, prompts, 12, false)
+	plain := decodeAll(t, openMedusa(t, m, 3), m, prompts, 6, false)
 	watch := &watchedDevice{Device: m.Device, copied: map[string]int{}}
 	m.Device, watch.graphs = watch, m.Manifest.Graphs
-	if got := decodeAll(t, openMedusa(t, m, 3), m, prompts, 12, true); !slices.EqualFunc(got, plain, slices.Equal) {
+	if got := decodeAll(t, openMedusa(t, m, 3), m, prompts, 6, true); !slices.EqualFunc(got, plain, slices.Equal) {
 		t.Errorf("with heads %v, without %v", got, plain)
 	}
 	if watch.copied["logits"] > 0 || watch.copied["hidden"] > 0 || watch.copied["medusa"] == 0 {

@@ -24,7 +24,7 @@ import (
 func TestMergeLoRA(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, name := range irtest.Sample(t, 4, adaptedModels(t)) {
+	for _, name := range irtest.Sample(t, 2, adaptedModels(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mergedLikeTransformers(t, name, loraModels+name)

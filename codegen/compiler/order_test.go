@@ -3,9 +3,7 @@ package compiler
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -25,23 +23,29 @@ import (
 )
 
 // demoModel compiles the demo model's library for this processor, with the
-// annotations edited, and loads it. quant is a weight type, and behind a slash how
-// activations are rounded.
+// annotations edited, and loads it.
 func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
+	t.Helper()
+	return loaded(t, demoProgram(t, quant, edit))
+}
+
+// demoProgram is the demo model's program. quant is a weight type, and behind a slash how
+// activations are rounded.
+func demoProgram(t *testing.T, quant string, edit func(*ir.Module)) *Program {
 	t.Helper()
 	quant, act, _ := strings.Cut(quant, "/")
 	p, err := generate("../../models/demo.yaml", Options{Quant: quant, Activations: act})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { p.Close() })
 	if edit != nil {
 		edit(p.Module)
 		if p.whole.CPU, err = p.Code(p.Module); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return loaded(t, p)
+	return p
 }
 
 // generate runs the front end: a spec's program, to be closed.
@@ -60,6 +64,27 @@ func generate(spec string, opt Options) (*Program, error) {
 // loaded compiles a program's library for this processor and loads it with its
 // weights; of one on several devices every rank's, to run as threads.
 func loaded(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	p.isas = quick(p.isas)
+	return asShipped(t, p)
+}
+
+// quick gives instruction sets whose C is compiled without optimization, in a third of the
+// time: C whose arithmetic may be neither contracted nor reordered gives the same bits.
+// Where irtest.All says so it is compiled as it is shipped.
+func quick(isas []templates.ISA) []templates.ISA {
+	if irtest.All() {
+		return isas
+	}
+	isas = slices.Clone(isas)
+	for i := range isas {
+		isas[i].Flags = append(slices.Clone(isas[i].Flags), "-O0")
+	}
+	return isas
+}
+
+// asShipped is loaded with the flags of iflowc compile.
+func asShipped(t *testing.T, p *Program) engine.Model {
 	t.Helper()
 	man := &p.whole.CPU.Manifest
 	p.Model.identify(man, nil)
@@ -206,7 +231,7 @@ func TestOneOrderOfSummation(t *testing.T) {
 	t.Parallel()
 	for _, quant := range sampleTypes(t, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"}, plainType) {
 		t.Run(quant, func(t *testing.T) {
-			m := demoModel(t, quant, nil)
+			m := asShipped(t, demoProgram(t, quant, nil))
 			long := prompt(100, 1)
 			want := logitsOf(t, m, engine.Options{Threads: 1}, [][]int32{long})[0]
 			for _, chunk := range []int{1, 7, 17, 64} {
@@ -232,7 +257,7 @@ func TestOneOrderOfSummation(t *testing.T) {
 				sameBits(t, "all by "+impl, got, want)
 			}
 			if strings.HasPrefix(quant, "q") { // buffers of their own for all values, and one kernel for all rows
-				bare := demoModel(t, quant, ir.DropAnnotations)
+				bare := asShipped(t, demoProgram(t, quant, ir.DropAnnotations))
 				sameBits(t, "without annotations", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
 			}
 		})
@@ -240,31 +265,23 @@ func TestOneOrderOfSummation(t *testing.T) {
 }
 
 // sampleTypes gives all cases, typeOf which is a weight type, where irtest.All
-// says so; else one of a float type and one of a block type. All tests prefer the
-// same types, drawn by the seed, so that they share compiled kernels.
+// says so; else one of a float type and one of a block type, by irtest.Order.
 func sampleTypes[T any](t *testing.T, cases []T, typeOf func(T) string) (out []T) {
 	t.Helper()
 	if irtest.All() {
 		return cases
 	}
-	seed := irtest.Seed(t)
-	t.Logf("some of %d cases, IFLOWC_TEST_SEED=%d", len(cases), seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	preference := rng.Perm(len(weightTypes))
-	rank, drawn := map[bool]int{}, map[bool]int{} // by whether it is a block type
-	for _, i := range rng.Perm(len(cases)) {
-		name := typeOf(cases[i])
-		dt, ok := tensor.ParseDType(name)
-		at := slices.Index(weightTypes, name)
-		if !ok || at < 0 {
-			t.Fatalf("no weight type %q", name)
+	t.Logf("some of %d cases, IFLOWC_TEST_SEED=%d", len(cases), irtest.Seed(t))
+	drawn := map[bool]bool{} // by whether it is a block type
+	for _, i := range irtest.Order(t, cases, typeOf) {
+		dt, ok := tensor.ParseDType(typeOf(cases[i]))
+		if !ok {
+			t.Fatalf("no weight type %q", typeOf(cases[i]))
 		}
-		if best, ok := rank[dt.IsBlock()]; !ok || preference[at] < best {
-			rank[dt.IsBlock()], drawn[dt.IsBlock()] = preference[at], i
+		if !drawn[dt.IsBlock()] {
+			out = append(out, cases[i])
 		}
-	}
-	for _, i := range slices.Sorted(maps.Values(drawn)) {
-		out = append(out, cases[i])
+		drawn[dt.IsBlock()] = true
 	}
 	return out
 }

@@ -1,6 +1,9 @@
 package irtest
 
 import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -25,24 +28,49 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Sample returns n of a test's cases in their original order, drawn by the seed and the
-// test's name, or all cases if All reports true. It logs the seed.
+// Sample returns n of a test's cases in their original order, or all if All reports true.
+// It logs the seed. Strings are drawn as SampleBy draws them; other cases by their position
+// and the test's name.
 func Sample[T any](t testing.TB, n int, cases []T) []T {
+	t.Helper()
+	at := 0
+	return SampleBy(t, n, cases, func(c T) string {
+		if name, ok := any(c).(string); ok {
+			return name
+		}
+		at++
+		return fmt.Sprint(t.Name(), " ", at)
+	})
+}
+
+// SampleBy is Sample by the cases' names. The seed orders names, whatever the test: tests
+// that draw from the same models or weight types draw the same ones, so that what one test
+// compiles serves the others.
+func SampleBy[T any](t testing.TB, n int, cases []T, name func(T) string) []T {
 	t.Helper()
 	if All() || n >= len(cases) {
 		return cases
 	}
-	seed := Seed(t)
-	t.Logf("%d of %d cases, IFLOWC_TEST_SEED=%d", n, len(cases), seed)
-	name := uint64(0)
-	for _, b := range []byte(t.Name()) {
-		name = name*31 + uint64(b)
-	}
-	which := rand.New(rand.NewPCG(seed, name)).Perm(len(cases))[:n]
+	t.Logf("%d of %d cases, IFLOWC_TEST_SEED=%d", n, len(cases), Seed(t))
+	which := Order(t, cases, name)[:n]
 	slices.Sort(which)
 	out := make([]T, n)
 	for i, k := range which {
 		out[i] = cases[k]
 	}
 	return out
+}
+
+// Order returns the positions of cases in the seed's order of their names.
+func Order[T any](t testing.TB, cases []T, name func(T) string) []int {
+	t.Helper()
+	seed := Seed(t)
+	rank, order := make([]uint64, len(cases)), make([]int, len(cases))
+	for i, c := range cases {
+		h := fnv.New64a()
+		h.Write([]byte(name(c)))
+		rank[i], order[i] = rand.NewPCG(seed, h.Sum64()).Uint64(), i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rank[i], rank[j]) })
+	return order
 }
