@@ -68,7 +68,7 @@ func TestCalibrate(t *testing.T) {
 func TestCalibrationBits(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, dir := demo(t), t.TempDir()
+	bin, dir := forSets(t, drawnType(t)), t.TempDir()
 	file := filepath.Join(dir, "text")
 	if err := os.WriteFile(file, []byte(strings.Repeat("Three threads add what one would add. ", 30)), 0o600); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestCompileCalibrates(t *testing.T) {
 	weights := func(name string, said bool, args ...string) string {
 		t.Helper()
 		bin := filepath.Join(dir, name)
-		got := iflowc(t, append([]string{"compile", demoSpec, "--isa", "portable", "-o", bin}, args...)...)
+		got := iflowc(t, append([]string{"compile", shortDemo(t), "--isa", "portable", "-o", bin}, args...)...)
 		got.succeed(t)
 		if notes := strings.Contains(got.stderr, "note: calibrated on iflowc's text"); notes != said {
 			t.Errorf("%s: says that it calibrates: %v; %q", name, notes, got.stderr)

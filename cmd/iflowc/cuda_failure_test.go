@@ -2,50 +2,31 @@ package main
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
-// emulatedDemo is the demo model as a binary that computes on the emulation.
+// emulatedDemo is the short demo model as a binary that computes on the emulation.
 func emulatedDemo(t *testing.T) string {
 	t.Helper()
 	needEmulation(t)
-	bin, err := compiledEmulatedDemo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bin
+	return compiled(t, shortDemo(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu")
 }
-
-var compiledEmulatedDemo = sync.OnceValues(func() (string, error) {
-	iflowc, err := command()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(scratch, "demo-emulated")
-	out, err := exec.Command(iflowc, "compile", demoSpec, "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "-o", bin).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile: %w\n%s", err, out)
-	}
-	return bin, nil
-})
 
 // TestEmulatedFailures: what goes wrong with a GPU ends in one line that says
 // what and what to do; without --device, the CPU is used.
 func TestEmulatedFailures(t *testing.T) {
 	t.Parallel()
 	bin := emulatedDemo(t)
-	story := []string{"generate", "-p", "Once", "-n", "6", "--temp", "0"}
+	story := []string{"generate", "-p", "Once", "-n", "3", "--temp", "0"}
 	for _, c := range []struct {
 		env, want string
 		code      int
@@ -54,8 +35,8 @@ func TestEmulatedFailures(t *testing.T) {
 		{"EMU_FAIL=cuModuleLoadData:209", "is older than the model's target architecture; compile the model with --arch", exitUsage},
 		{"EMU_MEMORY_MB=1", "MB are missing; lower the context", 1},
 		{"EMU_FAIL=cuMemAlloc:2:3", "out of GPU memory: cannot allocate ", 1},
-		{"EMU_FAIL=cuStreamSynchronize:214:5", "a step of 1 tokens failed: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE", 1},
-		{"EMU_FAIL=cuLaunchKernelEx:719:90", "tokens failed: cuLaunchKernelEx: CUDA_ERROR_LAUNCH_FAILED", 1},
+		{"EMU_FAIL=cuStreamSynchronize:214:3", "a step of 1 tokens failed: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE", 1},
+		{"EMU_FAIL=cuLaunchKernelEx:719:20", "tokens failed: cuLaunchKernelEx: CUDA_ERROR_LAUNCH_FAILED", 1},
 	} {
 		got := call(t, []string{c.env, "IFLOWC_CUDA_GRAPHS=0"}, bin, append(story, "--device", "cuda")...)
 		if got.code == 0 || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "goroutine") {
@@ -124,7 +105,7 @@ func complete(t *testing.T, url, body string) (int, string) {
 // to.
 func TestEmulatedServiceFailure(t *testing.T) {
 	t.Parallel()
-	url, stop := emulatedService(t, "EMU_FAIL=cuStreamSynchronize:700:8")
+	url, stop := emulatedService(t, "EMU_FAIL=cuStreamSynchronize:700:4")
 	defer stop()
 	for _, want := range []string{"CUDA_ERROR_ILLEGAL_ADDRESS", "failed in an earlier step"} {
 		if status, text := complete(t, url, `{"prompt": "Once upon a time", "max_tokens": 40}`); status < 500 || !strings.Contains(text, want) {
@@ -139,12 +120,12 @@ func TestEmulatedGraphCounts(t *testing.T) {
 	t.Parallel()
 	url, stop := emulatedService(t)
 	defer stop()
-	if status, text := complete(t, url, `{"prompt": "Once", "max_tokens": 6, "temperature": 0, "ignore_eos": true}`); status != http.StatusOK {
+	if status, text := complete(t, url, `{"prompt": "Once", "max_tokens": 3, "temperature": 0, "ignore_eos": true}`); status != http.StatusOK {
 		t.Fatalf("status %d, %s", status, text)
 	}
 	answer, err := http.Get(url + "/metrics")
 	_, text := answered(t, answer, err)
-	for _, want := range []string{"iflowc_steps_total 6", "iflowc_gpu_graphs 1", "iflowc_gpu_graph_steps_total 5"} {
+	for _, want := range []string{"iflowc_steps_total 3", "iflowc_gpu_graphs 1", "iflowc_gpu_graph_steps_total 2"} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -157,7 +138,7 @@ func TestEmulatedProfile(t *testing.T) {
 	t.Parallel()
 	bin := emulatedDemo(t)
 	file := filepath.Join(t.TempDir(), "demo.cuda.profile")
-	text := iflowc(t, "profile", demoSpec, "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,2", "--budget", "1ms", "-o", file).succeed(t)
+	text := iflowc(t, "profile", shortDemo(t), "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,2", "--budget", "1ms", "-o", file).succeed(t)
 	for _, want := range []string{"whose times mean nothing", "q8_b32t2", "flat_gemm32", "cublaslt", "regret", "attention over 64 rows: ", "written to"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -170,7 +151,7 @@ func TestEmulatedProfile(t *testing.T) {
 	if !p.OfGPU() || !p.Machine.GPU.Emulated || p.Machine.GPU.Processors == 0 || p.Machine.GPU.BLAS == "" || len(p.Machine.ReadGBs) != 2 || len(p.Shapes) == 0 || len(p.Splits) == 0 {
 		t.Errorf("machine %+v, %+v, %d shapes, %d splits", p.Machine, p.Machine.GPU, len(p.Shapes), len(p.Splits))
 	}
-	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0"}
+	story := []string{"generate", "-p", "Once", "-n", "3", "--temp", "0"}
 	want := call(t, nil, bin, append(story, "--device", "cpu")...).succeed(t)
 	if got := call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...).succeed(t); got != want {
 		t.Errorf("%q, expected %q", got, want)
@@ -187,7 +168,7 @@ func TestEmulatedProfile(t *testing.T) {
 // of the emulated GPU is unknown.
 func TestEmulatedBench(t *testing.T) {
 	t.Parallel()
-	args := []string{"bench", "--device", "cuda", "--prompt", "4", "--gen", "2", "--reps", "1", "--batch", "1"}
+	args := []string{"bench", "--device", "cuda", "--prompt", "2", "--gen", "1", "--reps", "1", "--batch", "1"}
 	var rows []struct {
 		Share  *float64       `json:"share_of_bandwidth"`
 		Limits map[string]any `json:"limits"`

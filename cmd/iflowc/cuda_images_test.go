@@ -16,15 +16,15 @@ func TestEmulatedImages(t *testing.T) {
 	dir := t.TempDir()
 	image := filepath.Join(dir, "kernels.cubin")
 	story := func(folder string, more ...string) outcome {
-		return call(t, []string{"IFLOWC_CUDA_IMAGES=" + folder}, bin, append([]string{"generate", "-p", "Once", "-n", "6", "--temp", "0"}, more...)...)
+		return call(t, []string{"IFLOWC_CUDA_IMAGES=" + folder}, bin, append([]string{"generate", "-p", "Once", "-n", "2", "--temp", "0"}, more...)...)
 	}
-	want := call(t, nil, bin, "generate", "-p", "Once", "-n", "6", "--temp", "0", "--device", "cuda").succeed(t)
+	want := call(t, nil, bin, "generate", "-p", "Once", "-n", "2", "--temp", "0", "--device", "cuda").succeed(t)
 	got := story(dir)
 	if text := got.succeed(t); text != want || !strings.Contains(got.stderr, "kernels from "+dir+": 0 of 1 units") {
 		t.Errorf("an empty folder: %q\n%s", text, got.stderr)
 	}
 	pack := filepath.Join(t.TempDir(), "package")
-	iflowc(t, "compile", demoSpec, "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "--emit", "package", "-o", pack).succeed(t)
+	iflowc(t, "compile", shortDemo(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "--emit", "package", "-o", pack).succeed(t)
 	data, err := os.ReadFile(filepath.Join(pack, "cuda-.so"))
 	if err != nil {
 		t.Fatal(err)

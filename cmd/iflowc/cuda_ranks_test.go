@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 )
 
@@ -23,35 +24,30 @@ import (
 func TestEmulatedRanks(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
-	story := []string{"generate", "-p", "Once upon a time", "-n", "12", "--temp", "0", "--threads", "2"}
-	want := call(t, nil, demo(t), story...).succeed(t)
-	source, err := os.ReadFile("../../models/demo.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := filepath.Abs("../../models/demo")
+	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0", "--threads", "2"}
+	want := call(t, nil, compiled(t, shortDemo(t), "--isa", "portable"), story...).succeed(t)
+	source, err := os.ReadFile(shortDemo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range irtest.Sample(t, 1, []struct{ devices, engine string }{
 		{devices: "cpu;0"}, {devices: "0&1"},
 		{devices: "0;cpu", engine: "host_kv_cache_percent: 100"},
-		{engine: "decoder_cpu_layer_count: 2"},
+		{engine: "decoder_cpu_layer_count: 1"},
 		{engine: "host_kv_cache_percent: 50, be_host_embeddings: true"},
 	}) {
 		t.Run(c.devices+" "+c.engine, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(string(source), "model_dir: demo\n", fmt.Sprintf("model_dir: %s\nengine: {%s}\n", folder, c.engine), 1)
-			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "demo.yaml"), []byte(text), 0o644); err != nil {
+			text := strings.Replace(string(source), "model_dir: .\n", fmt.Sprintf("model_dir: .\nengine: {%s}\n", c.engine), 1)
+			spec := filepath.Join(filepath.Dir(shortDemo(t)), toolchain.Key(text)[:16]+".yaml")
+			if err := toolchain.WriteFile(spec, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			bin := filepath.Join(dir, "demo")
-			args := []string{"compile", filepath.Join(dir, "demo.yaml"), "--isa", "portable", "--target", "cuda-emu", "-o", bin}
+			args := []string{spec, "--isa", "portable", "--target", "cuda-emu"}
 			if c.devices != "" {
 				args = append(args, "--devices", c.devices)
 			}
-			iflowc(t, args...).succeed(t)
+			bin := compiled(t, args...)
 			if got := call(t, nil, bin, story...).succeed(t); got != want {
 				t.Errorf("%q, expected %q", got, want)
 			}
@@ -64,8 +60,11 @@ func TestEmulatedRanks(t *testing.T) {
 	}
 }
 
-// ncclStory is what TestEmulatedNCCL asks for.
-var ncclStory = []string{"generate", "-p", "Once upon a time", "-n", "12", "--temp", "0", "--ignore-eos", "--speculate", "none", "--json"}
+// ncclTokens is small because an emulated step takes half a second.
+const ncclTokens = 4
+
+// ncclStory is what TestEmulatedNCCL asks for: ncclTokens tokens after a prompt of four.
+var ncclStory = []string{"generate", "-p", "Once upon a time", "-n", itoa(ncclTokens), "--temp", "0", "--ignore-eos", "--speculate", "none", "--json"}
 
 // TestEmulatedNCCL: processes whose GPUs reach each other by NCCL give the CPU
 // target's tokens, under mpirun and by torchrun's variables alone, and name a rank
@@ -74,11 +73,11 @@ func TestEmulatedNCCL(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
 	var want struct{ Tokens []int }
-	decode(t, call(t, nil, demo(t), ncclStory...).succeed(t), &want)
+	decode(t, call(t, nil, compiled(t, shortDemo(t), "--isa", "portable"), ncclStory...).succeed(t), &want)
 	dir := t.TempDir()
-	bin, nccl := filepath.Join(dir, "demo"), filepath.Join(dir, "libnccl.so")
+	nccl := filepath.Join(dir, "libnccl.so")
 	call(t, nil, "g++", "-x", "c", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", nccl, "testdata/nccl/nccl.c").succeed(t)
-	iflowc(t, "compile", demoSpec, "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1", "-o", bin).succeed(t)
+	bin := compiled(t, shortDemo(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1")
 	env := []string{"IFLOWC_NCCL=" + nccl, "NCCL_PIPES=" + dir, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"}
 	t.Run("mpirun", func(t *testing.T) {
@@ -109,7 +108,11 @@ func TestEmulatedNCCL(t *testing.T) {
 			t.Errorf("no graph was launched: %s", said)
 		}
 	})
-	t.Run("stages", func(t *testing.T) { t.Parallel(); inStages(t, want.Tokens, dir, env) })
+	for _, stages := range irtest.Sample(t, 1, []bool{false, true}) { // compiles two programs for GPUs more
+		if stages {
+			t.Run("stages", func(t *testing.T) { t.Parallel(); inStages(t, want.Tokens, env) })
+		}
+	}
 	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "10s", false) })
 	t.Run("dies", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "5m", true) })
 	for text, with := range map[string]string{
@@ -126,10 +129,9 @@ func TestEmulatedNCCL(t *testing.T) {
 
 // inStages holds a pipeline of two tensor-parallel groups, which have communicators of
 // their own, against the tokens of the whole model.
-func inStages(t *testing.T, want []int, dir string, env []string) {
+func inStages(t *testing.T, want []int, env []string) {
 	t.Helper()
-	bin := filepath.Join(dir, "stages")
-	iflowc(t, "compile", demoSpec, "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1;2&3", "-o", bin).succeed(t)
+	bin := compiled(t, shortDemo(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1;2&3")
 	ranks := byTorchrun(t, env, 4, slices.Concat([]string{bin}, ncclStory, []string{"--rank-timeout", "5m"}))
 	for _, r := range ranks {
 		if err := r.Wait(); err != nil {
@@ -143,7 +145,7 @@ func inStages(t *testing.T, want []int, dir string, env []string) {
 	if decode(t, ranks[0].out.String(), &got); !slices.Equal(got.Tokens, want) {
 		t.Errorf("%v, expected %v", got.Tokens, want)
 	}
-	if said := got.Timings.Ranks[0]; said.Results != 12*4 || said.Steps != 3*stepBytes(4, 12, true) {
+	if said := got.Timings.Ranks[0]; said.Results != ncclTokens*4 || said.Steps != 3*stepBytes(4, ncclTokens, true) {
 		t.Errorf("rank 0 has told %v bytes", said)
 	}
 }
@@ -160,7 +162,7 @@ func checkStory(t *testing.T, want []int, out, said string) {
 	if !slices.Equal(got.Tokens, want) || strings.Count(said, "leaves the stand-in for NCCL") != 2 {
 		t.Errorf("%v, expected %v; %s", got.Tokens, want, said)
 	}
-	bytes := told{Exchanged: 15*7*2*128*4 + 12*1536/2*4, Steps: stepBytes(4, 12, false)} // as TestRanks has it, of a prompt of four tokens
+	bytes := told{Exchanged: (4+ncclTokens-1)*shortLayers*2*128*4 + ncclTokens*1536/2*4, Steps: stepBytes(4, ncclTokens, false)} // as TestRanks has it
 	if len(got.Timings.Ranks) != 1 || got.Timings.Ranks[0] != bytes {
 		t.Errorf("rank 0 has told %v bytes, expected %v", got.Timings.Ranks, bytes)
 	}

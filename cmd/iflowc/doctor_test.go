@@ -76,11 +76,12 @@ func TestClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cc := filepath.Join(dir, "cc")
-	if err := os.WriteFile(cc, []byte(noCC), 0o755); err != nil {
-		t.Fatal(err)
+	for name, script := range map[string]string{"cc": noCC, "go": noGo} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	env := []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache"), "IFLOWC_CACHE_SIZE=50G", "CC=" + cc}
+	env := []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache"), "IFLOWC_CACHE_SIZE=50G", "PATH=" + dir + ":" + os.Getenv("PATH")}
 	out := filepath.Join(dir, "demo")
 	compile := []string{"compile", demoSpec, "--isa", "portable", "-o", out}
 	call(t, env, bin, compile...).succeed(t)

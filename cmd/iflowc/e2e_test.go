@@ -20,7 +20,12 @@ import (
 // build, each once.
 var scratch string
 
+// TestMain runs the tests, or iflowc under that name: the test's own program is the
+// compiler, which saves linking another.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "iflowc" {
+		main()
+	}
 	dir, err := os.MkdirTemp("", "iflowc-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -32,14 +37,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command builds iflowc, once.
+// command is the path of iflowc.
 var command = sync.OnceValues(func() (string, error) {
-	bin := filepath.Join(scratch, "iflowc")
-	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
+	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+		return "", err
 	}
-	return bin, nil
+	bin := filepath.Join(scratch, "iflowc")
+	return bin, os.Symlink(self, bin)
 })
 
 // An outcome is what a program left.
@@ -87,30 +92,52 @@ func needEmulation(t testing.TB) { devicetest.NeedEmulation(t) }
 
 const demoSpec = "../../models/demo.yaml"
 
-// demo is the demo model, with f32 weights, activations and cache, compiled
-// once.
+// demoFlags are the demo model with f32 weights, activations and cache, for one
+// instruction set: compiling for three takes four times as long. Tests that ask for the
+// same share what the cache has.
+var demoFlags = []string{demoSpec, "--quant", "f32", "--isa", "portable"}
+
+// demo is the demo model of demoFlags.
 func demo(t testing.TB) string {
 	t.Helper()
+	return compiled(t, demoFlags...)
+}
+
+// tinyLlama is a model of two layers of 16 columns, without a tokenizer.
+func tinyLlama(t testing.TB, more ...string) string {
+	t.Helper()
+	return compiled(t, append([]string{tinyModels + "llama", "--quant", "f32", "--isa", "portable"}, more...)...)
+}
+
+// built has, for the arguments of a compile, the function that gives its binary.
+var built sync.Map
+
+// compiled is the binary of a compile with these arguments. All tests share it.
+func compiled(t testing.TB, args ...string) string {
+	t.Helper()
 	needCompiler(t)
-	bin, err := compiledDemo()
+	make, _ := built.LoadOrStore(strings.Join(args, " "), sync.OnceValues(func() (string, error) {
+		iflowc, err := command()
+		if err != nil {
+			return "", err
+		}
+		dir, err := os.MkdirTemp(scratch, "")
+		if err != nil {
+			return "", err
+		}
+		bin := filepath.Join(dir, "model")
+		out, err := exec.Command(iflowc, append([]string{"compile", "-o", bin}, args...)...).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("compile %v: %w\n%s", args, err, out)
+		}
+		return bin, nil
+	}))
+	bin, err := make.(func() (string, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return bin
 }
-
-var compiledDemo = sync.OnceValues(func() (string, error) {
-	iflowc, err := command()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(scratch, "demo")
-	out, err := exec.Command(iflowc, "compile", demoSpec, "--quant", "f32", "-o", bin).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("compile: %w\n%s", err, out)
-	}
-	return bin, nil
-})
 
 // decode reads one JSON document, and nothing after it, into v.
 func decode(t testing.TB, text string, v any) {

@@ -16,7 +16,7 @@ func TestEmitLibrary(t *testing.T) {
 	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "48").succeed(t)
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "libdemo.so")
-	iflowc(t, "compile", demoSpec, "--quant", "f32", "--emit", "lib", "-o", lib).succeed(t)
+	iflowc(t, append([]string{"compile", "--emit", "lib", "-o", lib}, demoFlags...)...).succeed(t)
 	program := filepath.Join(dir, "generate")
 	call(t, nil, "cc", "-Wall", "-Werror", "-o", program, "../../docs/examples/generate.c", "-I"+dir, lib).succeed(t)
 	weights := lib + ".weights"
@@ -62,7 +62,7 @@ func TestEmitPackageOfRanks(t *testing.T) {
 	needCompiler(t)
 	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "64").succeed(t)
 	dir := filepath.Join(t.TempDir(), "pkg")
-	iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", "0;1", "--emit", "package", "-o", dir).succeed(t)
+	iflowc(t, append([]string{"compile", "--devices", "0;1", "--emit", "package", "-o", dir}, demoFlags...)...).succeed(t)
 	example(t, dir, want)
 }
 
@@ -73,7 +73,7 @@ func TestEmitPackage(t *testing.T) {
 	needCompiler(t)
 	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "64").succeed(t)
 	dir := filepath.Join(t.TempDir(), "pkg")
-	make := []string{"compile", demoSpec, "--quant", "f32", "--emit", "package", "-o", dir}
+	make := append(append([]string{"compile"}, demoFlags...), "--emit", "package", "-o", dir)
 	for range 2 {
 		iflowc(t, make...).succeed(t)
 	}

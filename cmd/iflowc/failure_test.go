@@ -163,7 +163,7 @@ func TestNoTokenizer(t *testing.T) {
 		return data
 	})
 	out := filepath.Join(t.TempDir(), "mute")
-	o := iflowc(t, "compile", demoSpec, "--model-dir", dir, "--quant", "f32", "-o", out)
+	o := iflowc(t, append([]string{"compile", "--model-dir", dir, "-o", out}, demoFlags...)...)
 	o.succeed(t)
 	if !strings.Contains(o.stderr, "no tokenizer") {
 		t.Errorf("no notice: %q", o.stderr)
@@ -209,7 +209,7 @@ func TestBrokenPackedWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := os.ReadFile(emulatedDemo(t) + ".weights")
+	foreign, err := os.ReadFile(compiled(t, shortDemo(t), "--quant", "q8", "--isa", "portable") + ".weights")
 	if err != nil {
 		t.Fatal(err)
 	}

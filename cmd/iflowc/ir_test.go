@@ -170,7 +170,7 @@ func TestExplain(t *testing.T) {
 func TestCompileAgain(t *testing.T) {
 	t.Parallel()
 	first, dir := demo(t), t.TempDir()
-	out := iflowc(t, "compile", demoSpec, "--quant", "f32", "-o", filepath.Join(dir, "again"), "--json").succeed(t)
+	out := iflowc(t, append([]string{"compile", "-o", filepath.Join(dir, "again"), "--json"}, demoFlags...)...).succeed(t)
 	var s compiler.Result
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestEmbeddedWeights(t *testing.T) {
 	t.Parallel()
 	bin := demo(t)
 	one := filepath.Join(t.TempDir(), "one")
-	iflowc(t, "compile", demoSpec, "--quant", "f32", "--embed-weights", "-o", one).succeed(t)
+	iflowc(t, append([]string{"compile", "--embed-weights", "-o", one}, demoFlags...)...).succeed(t)
 	if _, err := os.Stat(one + ".weights"); err == nil {
 		t.Error("weights beside the binary")
 	}
@@ -222,14 +222,14 @@ func TestEmitSources(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "8", "--temp", "0").succeed(t)
-	got := iflowc(t, "run", demoSpec, "--quant", "f32", "-p", "Once upon a time", "-n", "8", "--temp", "0").succeed(t)
+	got := iflowc(t, append([]string{"run", "-p", "Once upon a time", "-n", "8", "--temp", "0"}, demoFlags...)...).succeed(t)
 	if got != want {
 		t.Errorf("run says %q, the binary %q", got, want)
 	}
 	var doc struct {
 		Tokens []int `json:"tokens"`
 	}
-	decode(t, iflowc(t, "run", demoSpec, "--quant", "f32", "--ids", "1,2,3", "-n", "4", "--ignore-eos", "--json").succeed(t), &doc)
+	decode(t, iflowc(t, append([]string{"run", "--ids", "1,2,3", "-n", "4", "--ignore-eos", "--json"}, demoFlags...)...).succeed(t), &doc)
 	if len(doc.Tokens) != 4 {
 		t.Errorf("%d tokens, want 4", len(doc.Tokens))
 	}

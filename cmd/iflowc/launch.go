@@ -14,6 +14,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/runtime/cli"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/runtime/kit/usage"
 )
 
@@ -163,9 +164,14 @@ func binaryWords(k *kong.Context, subcommand string) (words []string, err error)
 		if !slices.ContainsFunc(takes, func(t *kong.Flag) bool { return t.Name == f.Name }) {
 			return nil, fmt.Errorf("%s: not a flag of the binary's %s, which %s starts here", strings.SplitN(word, "=", 2)[0], subcommand, node.Name)
 		}
-		if f.Name == "file" { // checked before compiling
+		switch f.Name { // checked before compiling
+		case "file":
 			if _, err := os.Stat(f.Target.String()); err != nil {
 				return nil, fmt.Errorf("-f: %w", err)
+			}
+		case "trace":
+			if err := destination.Check("--trace", f.Target.String()); err != nil {
+				return nil, err
 			}
 		}
 		words = append(words, k.Args[value:i+1]...)

@@ -19,7 +19,7 @@ func TestLaunch(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	want := call(t, nil, demo(t), "generate", "-p", "Once", "-n", "6", "--temp", "0").succeed(t)
-	compile := []string{demoSpec, "--quant", "f32", "--isa", "portable"}
+	compile := demoFlags[:len(demoFlags):len(demoFlags)]
 	for _, args := range [][]string{
 		append([]string{"run", "-p", "Once", "-n6", "--temp=0"}, compile...),
 		append(append([]string{"run"}, compile...), "-p", "Once", "--", "-n", "6", "--temp", "0"),
@@ -43,7 +43,7 @@ func TestLaunch(t *testing.T) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	resp, err := http.Get(serving(t, demoSpec, "--quant", "f32", "--isa", "portable") + "/v1/models")
+	resp, err := http.Get(serving(t, demoFlags...) + "/v1/models")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 const adapters = "../../spec/testdata/lora/llama/"
@@ -25,11 +28,6 @@ func TestAdapters(t *testing.T) {
 		} `json:"outputs"`
 	}
 	decode(t, string(text), &want)
-	compiled := func(args ...string) string {
-		bin := filepath.Join(t.TempDir(), "llama")
-		iflowc(t, append([]string{"compile", tinyModels + "llama", "--quant", "f32", "--isa", "portable", "-o", bin}, args...)...).succeed(t)
-		return bin
-	}
 	ask := []string{"logits", "--ids", join(want.IDs), "--last", "2", "--json"}
 	compare := func(bin, adapter string, args ...string) {
 		t.Helper()
@@ -37,7 +35,7 @@ func TestAdapters(t *testing.T) {
 		decode(t, call(t, nil, bin, append(ask[:len(ask):len(ask)], args...)...).succeed(t), &got)
 		near(t, adapter, got.Logits, slices.Concat(want.Outputs[adapter].Logits...))
 	}
-	bin := compiled()
+	bin := tinyLlama(t)
 	compare(bin, "")
 	for name := range want.Outputs {
 		if name != "" {
@@ -45,12 +43,15 @@ func TestAdapters(t *testing.T) {
 		}
 	}
 	compare(bin, "all", "--lora", adapters+"all.gguf")
-	for _, name := range []string{"all", "patterns", "head", "rank_stabilized"} {
-		compare(compiled("--merge-lora", adapters+name), name)
+	merged := []string{"all"} // which TestMergeAdapter shares; TestMergeLoRA of codegen/compiler has them all
+	if irtest.All() {
+		merged = []string{"all", "patterns", "head", "rank_stabilized", "all.gguf"}
 	}
-	compare(compiled("--merge-lora", adapters+"all.gguf"), "all")
-	for _, devices := range []string{"0&1", "0;1"} {
-		spread := compiled("--devices", devices)
+	for _, name := range merged {
+		compare(tinyLlama(t, "--merge-lora", adapters+name), strings.TrimSuffix(name, ".gguf"))
+	}
+	for _, devices := range irtest.Sample(t, 1, []string{"0&1", "0;1"}) { // as TestAdaptersOnRanks there
+		spread := tinyLlama(t, "--devices", devices)
 		for _, front := range fronts(2) {
 			var got struct{ Logits [][]float64 }
 			decode(t, (&ranked{spread, front}).call(t, append(ask[:len(ask):len(ask)], "--lora", adapters+"all")), &got)
@@ -64,11 +65,10 @@ func TestAdapters(t *testing.T) {
 func TestAdaptersRefused(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin := filepath.Join(t.TempDir(), "llama")
-	iflowc(t, "compile", tinyModels+"llama", "--quant", "f32", "--isa", "portable", "-o", bin).succeed(t)
+	bin := tinyLlama(t)
 	for name, want := range map[string]string{"dora": "use_dora", "no_such_layer": `"model.layers.2.self_attn.q_proj"`, "rank_300": "at most 256", "nan": "not finite"} {
 		path := filepath.Join("..", "..", "spec", "testdata", "lora", "refused", name)
 		wantError(t, call(t, nil, bin, "logits", "--ids", "1,2", "--lora", path), exitUsage, "--lora", want)
-		wantError(t, iflowc(t, "compile", tinyModels+"llama", "--merge-lora", path, "-o", bin+"2"), exitUsage, filepath.Join("refused", name), want)
+		wantError(t, iflowc(t, "compile", tinyModels+"llama", "--merge-lora", path, "-o", filepath.Join(t.TempDir(), "llama")), exitUsage, filepath.Join("refused", name), want)
 	}
 }

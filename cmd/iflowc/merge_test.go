@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 )
 
@@ -11,18 +10,15 @@ import (
 func TestMergeAdapter(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	const model, adapter = "../../spec/testdata/families/llama", "../../spec/testdata/lora/llama/all"
-	dir := t.TempDir()
-	logits := func(name string, compile, run []string) []float64 {
-		bin := filepath.Join(dir, name)
-		iflowc(t, append([]string{"compile", model, "--quant", "f32", "-o", bin}, compile...)...).succeed(t)
+	plainModel, mergedModel := tinyLlama(t), tinyLlama(t, "--merge-lora", adapters+"all")
+	logits := func(bin string, run ...string) []float64 {
 		var out struct{ Logits [][]float64 }
 		decode(t, call(t, nil, bin, append([]string{"logits", "--ids", "3,14,15,9"}, run...)...).succeed(t), &out)
 		return out.Logits[0]
 	}
-	plain, loaded := logits("plain", nil, nil), logits("plain", nil, []string{"--lora", adapter})
+	plain, loaded := logits(plainModel), logits(plainModel, "--lora", adapters+"all")
 	changed := 0.0
-	for i, x := range logits("merged", []string{"--merge-lora", adapter}, nil) {
+	for i, x := range logits(mergedModel) {
 		if math.Abs(x-loaded[i]) > 1e-4 {
 			t.Errorf("logit %d is %v, with the adapter loaded %v", i, x, loaded[i])
 		}
@@ -32,9 +28,9 @@ func TestMergeAdapter(t *testing.T) {
 		t.Errorf("the adapter changes logits by at most %v", changed)
 	}
 	var info struct{ Inputs map[string]string }
-	decode(t, call(t, nil, filepath.Join(dir, "merged"), "info", "--json").succeed(t), &info)
+	decode(t, call(t, nil, mergedModel, "info", "--json").succeed(t), &info)
 	if len(info.Inputs["all/adapter_model.safetensors"]) != 64 || len(info.Inputs) != 2 {
 		t.Errorf("inputs %v", info.Inputs)
 	}
-	wantError(t, iflowc(t, "compile", model, "--merge-lora", "../../spec/testdata/lora/gpt2/all"), exitUsage, "is the adapter for another model?")
+	wantError(t, iflowc(t, "compile", tinyModels+"llama", "--merge-lora", "../../spec/testdata/lora/gpt2/all"), exitUsage, "is the adapter for another model?")
 }

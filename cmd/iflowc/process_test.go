@@ -69,6 +69,12 @@ while [ "$1" != -o ]; do shift; done
 cat $(ls | grep -e '\.c$' -e '^objects$') >"$2"
 `
 
+// noGo stands in for go build: what it makes is what it reads, without the runtime.
+const noGo = `#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+cat main.go go.mod model.* lib* >"$2"
+`
+
 // TestConcurrentCompiles: several compiles of one model for GPUs with one new
 // cache all succeed and make the same bytes; one more compiles nothing.
 func TestConcurrentCompiles(t *testing.T) {
@@ -81,13 +87,13 @@ func TestConcurrentCompiles(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, script := range map[string]string{"nvcc": slowNVCC, "cc": noCC} {
+	for name, script := range map[string]string{"nvcc": slowNVCC, "cc": noCC, "go": noGo} {
 		if err := os.WriteFile(filepath.Join(dir, "bin", name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	runs := filepath.Join(dir, "runs")
-	env := []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache"), "CUDA_HOME=" + dir, "NVCC_RUNS=" + runs, "CC=" + filepath.Join(dir, "bin", "cc")}
+	env := []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache"), "CUDA_HOME=" + dir, "NVCC_RUNS=" + runs, "PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH")}
 	compile := func(i int) outcome {
 		return call(t, env, bin, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--target", "cuda",
 			"-o", filepath.Join(dir, itoa(i)))

@@ -25,7 +25,7 @@ func TestProfile(t *testing.T) {
 	needCompiler(t)
 	dir := t.TempDir()
 	file, plot := filepath.Join(dir, "demo.profile"), filepath.Join(dir, "demo.png")
-	args := []string{"profile", demoSpec, "--quant", "q8_b32t2", "--threads", "1", "--rows", "1-2,16", "--budget", "300ms", "-o", file}
+	args := []string{"profile", demoSpec, "--quant", "q8_b32t2", "--threads", "1", "--isa", "portable", "--rows", "1-2,16", "--budget", "50ms", "-o", file}
 	out := iflowc(t, append(args, "--plot", plot)...).succeed(t)
 	for _, want := range []string{"read bandwidth", "q8_b32t2", "flat_gemm", "M1", "regret", "written to"} {
 		if !strings.Contains(out, want) {
@@ -133,7 +133,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestProfileInterrupted: an interrupt ends the measurement with its exit code
+// TestProfileInterrupted, with the kernels of TestProfile: an interrupt ends the measurement with its exit code
 // and leaves no file, whole or partial.
 func TestProfileInterrupted(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestProfileInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(bin, "profile", demoSpec, "--quant", "f16", "--threads", "1", "--rows", "1-256", "--budget", "60s", "-o", filepath.Join(dir, "demo.profile"))
+	cmd := exec.Command(bin, "profile", demoSpec, "--quant", "q8_b32t2", "--threads", "1", "--isa", "portable", "--rows", "1-256", "--budget", "60s", "-o", filepath.Join(dir, "demo.profile"))
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,7 @@ func TestRanks(t *testing.T) {
 		{"0;1", 2, 0, []told{{Sent: tokens * hidden * 4}, {}}},
 		{"0&1", 2, 1e-4, slices.Repeat([]told{{Exchanged: tokens*layers*2*hidden*4 + outRows*vocab/2*4}}, 2)},
 	} {
-		bin := filepath.Join(t.TempDir(), "model")
-		iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", c.devices, "-o", bin).succeed(t)
+		bin := compiled(t, append([]string{"--devices", c.devices}, demoFlags...)...)
 		for _, front := range fronts(c.ranks) {
 			r := &ranked{bin: bin, front: front}
 			var got struct{ Logits [][]float64 }
@@ -109,8 +108,7 @@ func TestRanksFail(t *testing.T) {
 	if len(fronts(2)) == 1 {
 		t.Skip("no mpirun: install OpenMPI or MPICH (openmpi-bin, mpich)")
 	}
-	bin := filepath.Join(t.TempDir(), "model")
-	iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", "0;1", "-o", bin).succeed(t)
+	bin := compiled(t, append([]string{"--devices", "0;1"}, demoFlags...)...)
 	story := []string{"generate", "-p", "Once", "-n", "2"}
 	for _, c := range []struct {
 		name, missing string

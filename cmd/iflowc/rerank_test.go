@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,8 +10,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // TestRerank compares the scores of /v1/rerank and /v1/score with transformers: the pair
@@ -26,7 +28,8 @@ func TestRerank(t *testing.T) {
 	}
 	readJSONFile(t, tinyModels+"bert_classes/expected.json", &want)
 	query, document := words(want.IDs[:10]), words(want.IDs[10:])
-	for class, logit := range want.Classes[0] {
+	for _, class := range irtest.Sample(t, 1, []int{0, 1, 2}) {
+		logit := want.Classes[0][class]
 		activation := []string{"torch.nn.modules.activation.Sigmoid", "torch.nn.modules.linear.Identity", ""}[class]
 		dir := wordModel(t, "bert_classes", map[string]any{
 			"id2label": map[string]string{"0": "LABEL_0"}, "label2id": map[string]int{"LABEL_0": 0}, "sentence_transformers": map[string]string{"activation_fn": activation},
@@ -160,34 +163,18 @@ func wordModel(t *testing.T, family string, changes, files map[string]any) strin
 // keepRow returns a safetensors file with one row of the named tensors.
 func keepRow(t *testing.T, file []byte, row int, names ...string) []byte {
 	t.Helper()
-	size := binary.LittleEndian.Uint64(file)
-	var head map[string]*struct {
-		Type    string `json:"dtype"`
-		Shape   []int  `json:"shape"`
-		Offsets [2]int `json:"data_offsets"`
-	}
-	if err := json.Unmarshal(file[8:8+size], &head); err != nil {
-		t.Fatal(err)
-	}
-	delete(head, "__metadata__")
-	data := file[8+size:]
-	var kept []byte
-	for name, h := range head {
-		part := data[h.Offsets[0]:h.Offsets[1]]
-		for _, n := range names {
-			if n == name {
-				bytes := len(part) / h.Shape[0]
-				part, h.Shape[0] = part[row*bytes:][:bytes], 1
-			}
+	out, err := editTensors(file, func(name string, h *storedTensor, data []byte) []byte {
+		if !slices.Contains(names, name) {
+			return data
 		}
-		h.Offsets = [2]int{len(kept), len(kept) + len(part)}
-		kept = append(kept, part...)
-	}
-	text, err := json.Marshal(head)
+		bytes := len(data) / h.Shape[0]
+		h.Shape[0] = 1
+		return data[row*bytes:][:bytes]
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), kept...)
+	return out
 }
 
 func readJSONFile(t *testing.T, path string, v any) {

@@ -13,7 +13,7 @@ func TestTune(t *testing.T) {
 	t.Parallel()
 	bin := demo(t)
 	file := filepath.Join(t.TempDir(), "here.profile")
-	call(t, nil, bin, "tune", "--budget", "1ms", "--rows", "1,2,17", "-o", file).succeed(t)
+	call(t, nil, bin, "tune", "--budget", "1ms", "--threads", "1", "--rows", "1,2,17", "-o", file).succeed(t)
 	p, err := dispatch.Read(file)
 	if err != nil {
 		t.Fatal(err)
