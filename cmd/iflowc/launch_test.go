@@ -116,7 +116,8 @@ func TestWrongLaunches(t *testing.T) {
 func TestBinaryWords(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"run demo -p x": "-p x",
+		"run demo -p x":                                      "-p x",
+		"run --trace t.json demo -p x":                       "--trace t.json -p x",
 		"run -n5 --quant q8 demo -p --temp=0 -j 2":           "",
 		"run -n5 --quant=q8 demo -p x --temp=0 -j2 --json":   "-n5 -p x --temp=0 --json",
 		"run --json -j 2 --stop a --embed-weights demo -p x": "--json --stop a -p x",
