@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
@@ -69,6 +70,10 @@ var exprParser = participle.MustBuild[exprFallback](
 	participle.Elide("Space"), participle.UseLookahead(2),
 )
 
+// parsedExprs maps texts to their *exprFallback: a family's expressions are the same for each
+// of its models, and parsing one costs far more than its value.
+var parsedExprs sync.Map
+
 // exprForm is the pattern of a text that is an expression.
 const exprForm = `^(\$|= |(act|bf16|count|split|divided|int|each|layers_at|layers_below|layers_every|by_layer)\()`
 
@@ -81,11 +86,15 @@ func isExpr(n *yaml.Node) bool {
 // evalExpr returns the expression's value: nil, a float64, a string, or a value of the
 // configuration.
 func evalExpr(src string, config map[string]any) (any, error) {
-	e, err := exprParser.ParseString("", src)
-	if err != nil {
-		return nil, fmt.Errorf("expression %q: %v", src, err)
+	e, known := parsedExprs.Load(src)
+	if !known {
+		parsed, err := exprParser.ParseString("", src)
+		if err != nil {
+			return nil, fmt.Errorf("expression %q: %v", src, err)
+		}
+		e, _ = parsedExprs.LoadOrStore(src, parsed)
 	}
-	x, err := e.eval(config)
+	x, err := e.(*exprFallback).eval(config)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %v", src, err)
 	}

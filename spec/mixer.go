@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A mixer is a form of token mixing other than attention.
@@ -19,9 +20,19 @@ type mixer struct {
 	scales   func(n *Network) (output, residual float64)        // factors; 0: those of attention
 }
 
-// mixerForms returns all mixers. It is a function because they lower by it.
+// allMixers holds what mixerForms returns. It has no initial value because the mixers
+// lower by it.
+var allMixers struct {
+	once  sync.Once
+	forms []*mixer
+}
+
+// mixerForms returns all mixers.
 func mixerForms() []*mixer {
-	return []*mixer{linearMixer(), scanMixer(), ssdMixer(), shortConvMixer(), rgLRUMixer(), timeMixer()}
+	allMixers.once.Do(func() {
+		allMixers.forms = []*mixer{linearMixer(), scanMixer(), ssdMixer(), shortConvMixer(), rgLRUMixer(), timeMixer()}
+	})
+	return allMixers.forms
 }
 
 // mixerOf returns the mixer of a word of mixer_pattern; nil for attention.

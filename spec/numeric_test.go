@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -272,7 +273,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		return string(src)
 	}
-	for _, file := range dirs {
+	for _, file := range irtest.Sample(t, 70, dirs) {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()

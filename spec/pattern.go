@@ -1,11 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/alecthomas/participle/v2"
-	"github.com/alecthomas/participle/v2/lexer"
 )
 
 // A Pattern is a tensor name with placeholders for indices: {i} is the layer, {j}
@@ -20,41 +18,45 @@ type patternPart struct {
 	hole byte   // 'i' or 'j'
 }
 
-type patGrammar struct {
-	Parts []*patPart `parser:"@@+"`
-}
-
-type patPart struct {
-	Text string `parser:"  @Text"`
-	Hole string `parser:"| '{' @Hole '}'"`
-}
-
-var patParser = participle.MustBuild[patGrammar](participle.Lexer(lexer.MustStateful(lexer.Rules{
-	"Root": {
-		{Name: "Open", Pattern: `\{`, Action: lexer.Push("Hole")},
-		{Name: "Text", Pattern: `[^{}\s]+`},
-	},
-	"Hole": {
-		{Name: "Hole", Pattern: `[ij]`},
-		{Name: "Close", Pattern: `\}`, Action: lexer.Pop()},
-	},
-})))
-
 // ParsePattern parses a tensor name pattern. Errors contain the column.
 func ParsePattern(s string) (*Pattern, error) {
-	g, err := patParser.ParseString("", s)
-	if err != nil {
-		return nil, grammarError(s, err, "want a name in which {i} is the layer and {j} the expert")
-	}
 	p := &Pattern{src: s}
-	for _, part := range g.Parts {
-		pp := patternPart{text: part.Text}
-		if part.Hole != "" {
-			pp.hole = part.Hole[0]
+	for at := 0; at < len(s); {
+		rest := s[at:]
+		n := strings.IndexAny(rest, "{} \t\n\f\r")
+		switch {
+		case strings.HasPrefix(rest, "{i}"), strings.HasPrefix(rest, "{j}"):
+			n = len("{i}")
+			p.parts = append(p.parts, patternPart{hole: rest[1]})
+		case n == 0:
+			return nil, patternError(s, at)
+		default:
+			if n < 0 {
+				n = len(rest)
+			}
+			p.parts = append(p.parts, patternPart{text: rest[:n]})
 		}
-		p.parts = append(p.parts, pp)
+		at += n
+	}
+	if len(p.parts) == 0 {
+		return nil, patternError(s, 0)
 	}
 	return p, nil
+}
+
+// patternError returns the error about a pattern that has no part at byte at.
+func patternError(s string, at int) error {
+	if rest := s[at:]; strings.HasPrefix(rest, "{") {
+		at++
+		if strings.HasPrefix(rest, "{i") || strings.HasPrefix(rest, "{j") {
+			at++
+		}
+	}
+	found := "the end of the name"
+	if at < len(s) {
+		found = strconv.Quote(s[at : at+1])
+	}
+	return fmt.Errorf("%q: column %d: unexpected %s; want a name in which {i} is the layer and {j} the expert", s, at+1, found)
 }
 
 // String returns the pattern as written.

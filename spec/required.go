@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -244,13 +245,13 @@ func (m *Model) checkLayersAlike(unused []string) error {
 
 // layerForm replaces the layer index by {i}: dec.3.x → dec.{i}.x, 3.
 func layerForm(std string) (string, int) {
-	i := 0
 	head, rest, ok := strings.Cut(std, ".")
 	num, tail, ok2 := strings.Cut(rest, ".")
 	if !ok || !ok2 || head != "dec" && head != "enc" {
 		return std, -1
 	}
-	if _, err := fmt.Sscanf(num, "%d", &i); err != nil {
+	i, err := strconv.Atoi(num)
+	if err != nil {
 		return std, -1
 	}
 	return head + ".{i}." + tail, i

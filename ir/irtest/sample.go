@@ -15,6 +15,15 @@ import (
 // script/check-all.
 func All() bool { return os.Getenv("IFLOWC_TEST_ALL") != "" }
 
+// Rounds returns how often a test repeats what it draws by chance: some, or all if All
+// reports true.
+func Rounds(some, all int) int {
+	if All() {
+		return all
+	}
+	return some
+}
+
 // Seed returns the seed of the tests' samples: IFLOWC_TEST_SEED, or 1.
 func Seed(t testing.TB) uint64 {
 	text := os.Getenv("IFLOWC_TEST_SEED")

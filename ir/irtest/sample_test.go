@@ -11,6 +11,9 @@ func TestSample(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	t.Setenv("IFLOWC_TEST_ALL", "")
 	t.Setenv("IFLOWC_TEST_SEED", "5")
+	if n := Rounds(2, 10); n != 2 {
+		t.Errorf("%d rounds", n)
+	}
 	first := Sample(t, 4, all)
 	if again := Sample(t, 4, all); !slices.Equal(first, again) || len(first) != 4 || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != 4 {
 		t.Errorf("%v, then %v", first, again)
@@ -24,6 +27,9 @@ func TestSample(t *testing.T) {
 		t.Error("every seed draws the same cases")
 	}
 	t.Setenv("IFLOWC_TEST_ALL", "1")
+	if n := Rounds(2, 10); n != 10 {
+		t.Errorf("all rounds are asked for, %d run", n)
+	}
 	if got := Sample(t, 4, all); len(got) != len(all) {
 		t.Errorf("all cases are asked for, %d drawn", len(got))
 	}
