@@ -3,6 +3,8 @@ package grammar
 import (
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // exactCases are regression tests for keywords that were not enforced together.
@@ -134,20 +136,24 @@ func TestRefusedSchemas(t *testing.T) {
 // FuzzExactSchema checks texts of a grammar with the validator of constants, which
 // evaluates the same keywords independently.
 func FuzzExactSchema(f *testing.F) {
+	var seeds [][2]string
 	for _, c := range exactCases {
-		f.Add(c.schema, c.good[0])
+		seeds = append(seeds, [2]string{c.schema, c.good[0]})
 	}
 	for _, c := range schemaCases {
-		f.Add(c.schema, c.good[0])
+		seeds = append(seeds, [2]string{c.schema, c.good[0]})
 	}
 	for _, c := range logicCases {
-		f.Add(c.schema, c.good[0])
-		f.Add(c.schema, c.bad[0])
+		seeds = append(seeds, [2]string{c.schema, c.good[0]}, [2]string{c.schema, c.bad[0]})
 	}
-	for _, schema := range allHostile() {
-		if len(schema) < 4000 {
-			f.Add(schema, "1")
+	hostile := allHostile()
+	for _, name := range hostileNames(hostile) {
+		if len(hostile[name]) < 4000 {
+			seeds = append(seeds, [2]string{hostile[name], "1"})
 		}
+	}
+	for _, seed := range irtest.Sample(f, 20, seeds) {
+		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		g, err := ParseSchema([]byte(schema))

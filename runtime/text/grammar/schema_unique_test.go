@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // uniqueCases are arrays with unique items in which earlier items can use up the values
@@ -77,8 +79,9 @@ func TestUniqueSchemas(t *testing.T) {
 	matchCases(t, []schemaCase{{`{"type":"object","propertyNames":{"pattern":"^[01][0-9]{2}$"},"additionalProperties":{"type":"integer"},"minProperties":200}`,
 		[]string{"{" + strings.Join(members, ",") + "}"}, []string{"{" + strings.Join(members[1:], ",") + "}"}}})
 	v, words, end := byteVocabulary(t)
+	rounds := irtest.Rounds(8, 20)
 	for _, c := range cases {
-		if n := sampleValid(t, c.schema, v, words, end, 20); n < 10 {
+		if n := sampleValid(t, c.schema, v, words, end, rounds); n < rounds/2 {
 			t.Errorf("%s: %d texts end", c.schema, n)
 		}
 	}
@@ -164,7 +167,8 @@ func TestRandomUnique(t *testing.T) {
 	v, words, end := byteVocabulary(t, slices.Concat(universe, strings.Split(","+strings.Join(universe, "\n,"), "\n"))...)
 	rng := rand.New(rand.NewPCG(1, 2))
 	ended := 0
-	for range 60 {
+	rounds := irtest.Rounds(20, 60)
+	for range rounds {
 		schema := randomArray(rng)
 		switch rng.IntN(8) {
 		case 0:
@@ -187,19 +191,19 @@ func TestRandomUnique(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "matches no text") {
 			t.Fatalf("%s: %v", schema, err)
 		}
-		compareArrays(t, g, schema, values, 4, nil)
+		compareArrays(t, g, newValidator(t, schema), values, 4, nil)
 		if g != nil {
 			ended += sampleValid(t, schema, v, words, end, 4)
 		}
 	}
-	if ended < 100 {
+	if ended < rounds*5/3 {
 		t.Errorf("%d sampled texts end", ended)
 	}
 }
 
 // compareArrays checks which arrays that begin with the given items a grammar matches; nil
 // matches none.
-func compareArrays(t *testing.T, g *Grammar, schema string, values []string, more int, items []string) {
+func compareArrays(t *testing.T, g *Grammar, valid validator, values []string, more int, items []string) {
 	t.Helper()
 	text := "[" + strings.Join(items, ",") + "]"
 	value, err := readJSON([]byte(text))
@@ -209,31 +213,42 @@ func compareArrays(t *testing.T, g *Grammar, schema string, values []string, mor
 	got := false
 	if g != nil {
 		if got, err = g.Match(text); err != nil {
-			t.Fatalf("%s: %s: %v", schema, text, err)
+			t.Fatalf("%s: %s: %v", valid.schema, text, err)
 		}
 	}
-	if want := isValid(t, schema, value); got != want {
-		t.Fatalf("%s: %s: match %v, want %v", schema, text, got, want)
+	if want := valid.holds(t, value); got != want {
+		t.Fatalf("%s: %s: match %v, want %v", valid.schema, text, got, want)
 	}
 	if more == 0 {
 		return
 	}
 	for _, v := range values {
-		compareArrays(t, g, schema, values, more-1, append(items, v))
+		compareArrays(t, g, valid, values, more-1, append(items, v))
 	}
 }
 
-// isValid reports whether a value is valid against a schema.
-func isValid(t *testing.T, schema string, value any) bool {
+// A validator evaluates a schema that is read once.
+type validator struct {
+	schema string
+	root   any
+}
+
+func newValidator(t *testing.T, schema string) validator {
 	t.Helper()
 	root, err := readJSON([]byte(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newSchemaWriter(root)
-	valid := w.holds(value, w.node(root, ""))
+	return validator{schema, root}
+}
+
+// holds reports whether a value is valid against the schema.
+func (v validator) holds(t *testing.T, value any) bool {
+	t.Helper()
+	w := newSchemaWriter(v.root)
+	valid := w.holds(value, w.node(v.root, ""))
 	if w.err != nil {
-		t.Fatalf("%s: %v", schema, w.err)
+		t.Fatalf("%s: %v", v.schema, w.err)
 	}
 	return valid
 }
