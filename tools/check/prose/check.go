@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -20,9 +21,10 @@ var retiredYAML []byte
 
 // A phrase is an entry of retired.yaml.
 type phrase struct {
-	Pattern string `yaml:"phrase"` // regular expression over lower case; a space matches any white space
-	Use     string `yaml:"use"`    // the term to use instead
-	find    *regexp.Regexp
+	Pattern  string `yaml:"phrase"` // regular expression over lower case; a space matches any white space
+	Use      string `yaml:"use"`    // the term to use instead
+	find     *regexp.Regexp
+	literals []string // see literals
 }
 
 // retired reads the list of phrases.
@@ -37,6 +39,11 @@ func retired() ([]phrase, error) {
 		if p.find, err = regexp.Compile(`\b(?:` + p.Pattern + `)\b`); err != nil {
 			return nil, fmt.Errorf("retired.yaml: %w", err)
 		}
+		re, err := syntax.Parse(p.Pattern, syntax.Perl)
+		if err != nil {
+			return nil, fmt.Errorf("retired.yaml: %w", err)
+		}
+		p.literals = literals(re)
 	}
 	return list, nil
 }

@@ -24,6 +24,9 @@ func (p passage) problems(list []phrase) []string {
 	text := strings.Join(strings.Fields(p.text), " ")
 	lower := strings.ToLower(text)
 	for _, r := range list {
+		if !r.mayOccur(lower) {
+			continue
+		}
 		if m := r.find.FindString(lower); m != "" {
 			out = append(out, fmt.Sprintf("%q is retired: use %s", m, r.Use))
 		}
