@@ -173,11 +173,7 @@ func TestOrder(t *testing.T) {
 // meaning of random modules.
 func TestRandomModules(t *testing.T) {
 	t.Parallel()
-	n := uint64(40)
-	if testing.Short() {
-		n = 8
-	}
-	for seed := range n {
+	for _, seed := range irtest.Seeds(t, 12, 40) {
 		checkPipeline(t, seed)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -49,6 +50,9 @@ func relativeError(t *testing.T, set *checkpoint.Set, dt tensor.DType) float64 {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !irtest.All() {
+			x = someRows(x, i.Shape[1])
+		}
 		stored, back := make([]byte, dt.RowBytes(len(x))), make([]float32, len(x))
 		if err := tensor.Encode(stored, dt, x); err != nil {
 			t.Fatal(err)
@@ -65,4 +69,13 @@ func relativeError(t *testing.T, set *checkpoint.Set, dt tensor.DType) float64 {
 		t.Fatal("no matrix with whole blocks of 64 columns")
 	}
 	return math.Sqrt(lost / all)
+}
+
+// someRows returns every fourth row: rows are rounded one by one.
+func someRows(x []float32, columns int) []float32 {
+	var out []float32
+	for at := 0; at < len(x); at += 4 * columns {
+		out = append(out, x[at:at+columns]...)
+	}
+	return out
 }

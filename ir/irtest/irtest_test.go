@@ -20,12 +20,14 @@ func TestRandomModules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			texts := map[string]bool{}
-			for seed := range uint64(40) {
-				checkRandom(t, random(seed), seed)
-				texts[random(seed).String()] = true
+			seeds := Seeds(t, 12, 40)
+			for _, seed := range seeds {
+				m := random(seed)
+				texts[m.String()] = true
+				checkRandom(t, m, seed)
 			}
-			if len(texts) < 36 {
-				t.Errorf("40 seeds give only %d modules", len(texts))
+			if len(texts) < len(seeds)*9/10 {
+				t.Errorf("%d seeds give only %d modules", len(seeds), len(texts))
 			}
 		})
 	}
@@ -37,7 +39,7 @@ func TestWriteIndices(t *testing.T) {
 	for name, random := range map[string]func(uint64) *ir.Module{"Random": Random, "RandomMoE": RandomMoE, "RandomSeq2Seq": RandomSeq2Seq} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(6) {
+			for _, seed := range Seeds(t, 3, 6) {
 				m := random(seed)
 				WriteIndices(m, seed)
 				checkRandom(t, m, seed)

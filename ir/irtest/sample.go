@@ -24,6 +24,16 @@ func Rounds(some, all int) int {
 	return some
 }
 
+// Seeds returns n of the numbers below all, for what is made from a number; see Sample.
+func Seeds(t testing.TB, n, all int) []uint64 {
+	t.Helper()
+	seeds := make([]uint64, all)
+	for i := range seeds {
+		seeds[i] = uint64(i)
+	}
+	return Sample(t, n, seeds)
+}
+
 // Seed returns the seed of the tests' samples: IFLOWC_TEST_SEED, or 1.
 func Seed(t testing.TB) uint64 {
 	text := os.Getenv("IFLOWC_TEST_SEED")
