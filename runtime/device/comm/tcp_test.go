@@ -6,20 +6,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// freePort returns an address with an unused port that no outgoing connection takes.
+// tries counts the ports that freePort has tried, so that no two tests get the same one.
+var tries atomic.Int64
+
+// freePort returns an address with an unused port that no outgoing connection takes. Other
+// test processes begin elsewhere.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000))); err == nil {
+		port := 10000 + (int64(os.Getpid())*97+tries.Add(1))%20000
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			defer l.Close()
 			return l.Addr().String()
 		}

@@ -124,7 +124,7 @@ func TestCompany(t *testing.T) {
 				set.Frequency, set.Penalty = 0.5, 1.1
 			}
 			if i%4 == 1 {
-				set.Mask = tardy{}
+				set.Mask = &tardy{rand.New(rand.NewPCG(seed, uint64(i)))}
 			}
 			client, user := string(rune('a'+i%3)), string(rune('a'+i%2))
 			wg.Go(func() {
@@ -161,19 +161,19 @@ func TestCompany(t *testing.T) {
 }
 
 // tardy allows every token, and its masks are often late.
-type tardy struct{}
+type tardy struct{ rng *rand.Rand }
 
-func (tardy) Mask() ([]uint64, error) { return slices.Repeat([]uint64{math.MaxUint64}, 64), nil }
+func (*tardy) Mask() ([]uint64, error) { return slices.Repeat([]uint64{math.MaxUint64}, 64), nil }
 
-func (tardy) Accept(int32) error { return nil }
+func (*tardy) Accept(int32) error { return nil }
 
-func (tardy) Done() bool { return false }
+func (*tardy) Done() bool { return false }
 
-func (tardy) Ready(notify func()) bool {
-	if rand.IntN(2) == 0 {
+func (t *tardy) Ready(notify func()) bool {
+	if t.rng.IntN(2) == 0 {
 		return true
 	}
-	time.AfterFunc(time.Duration(rand.IntN(100))*time.Microsecond, notify)
+	time.AfterFunc(time.Duration(t.rng.IntN(100))*time.Microsecond, notify)
 	return false
 }
 

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // TestExp checks that exp equals math.Exp to two roundings.
@@ -32,7 +34,7 @@ func TestExp(t *testing.T) {
 func TestPick(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 3))
-	for range 3000 {
+	for range irtest.Rounds(1000, 3000) {
 		logits := make([]float32, 1+r.IntN(700))
 		for i := range logits {
 			logits[i] = float32(math.Round(r.NormFloat64()*40) / 10) // many equal logits

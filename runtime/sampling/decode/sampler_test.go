@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // rowOf returns a row of n random logits.
@@ -306,7 +308,7 @@ func TestMirostat1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, n := 0.0, 3000
+	sum, n := 0.0, irtest.Rounds(1000, 3000)
 	for range n {
 		token, err := s.Next(row, nil)
 		if err != nil {
