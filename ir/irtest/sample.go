@@ -34,8 +34,17 @@ func Seeds(t testing.TB, n, all int) []uint64 {
 	return Sample(t, n, seeds)
 }
 
-// Seed returns the seed of the tests' samples: IFLOWC_TEST_SEED, or 1.
+// Seed returns the seed of the tests' samples: IFLOWC_TEST_SEED, or 1. It logs the seed, which a
+// test that fails then prints.
 func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := seedOf(t)
+	t.Logf("IFLOWC_TEST_SEED=%d", seed)
+	return seed
+}
+
+func seedOf(t testing.TB) uint64 {
+	t.Helper()
 	text := os.Getenv("IFLOWC_TEST_SEED")
 	if text == "" {
 		return 1
@@ -70,7 +79,7 @@ func SampleBy[T any](t testing.TB, n int, cases []T, name func(T) string) []T {
 	if All() || n >= len(cases) {
 		return cases
 	}
-	t.Logf("%d of %d cases, IFLOWC_TEST_SEED=%d", n, len(cases), Seed(t))
+	t.Logf("%d of %d cases, IFLOWC_TEST_SEED=%d", n, len(cases), seedOf(t))
 	which := Order(t, cases, name)[:n]
 	slices.Sort(which)
 	out := make([]T, n)
@@ -83,7 +92,7 @@ func SampleBy[T any](t testing.TB, n int, cases []T, name func(T) string) []T {
 // Order returns the positions of cases in the seed's order of their names.
 func Order[T any](t testing.TB, cases []T, name func(T) string) []int {
 	t.Helper()
-	seed := Seed(t)
+	seed := seedOf(t)
 	rank, order := make([]uint64, len(cases)), make([]int, len(cases))
 	for i, c := range cases {
 		h := fnv.New64a()
