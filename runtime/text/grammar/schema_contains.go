@@ -339,7 +339,11 @@ func (l *listWriter) except(s *listState, e listEdge, targets []int32) *expr {
 	if len(list) == 0 {
 		return l.w.exprs.any
 	}
-	return l.w.not(l.listed(list))
+	excluded := l.listed(list)
+	if excluded == nil { // the limit of the work is reached
+		return l.w.exprs.none
+	}
+	return l.w.not(excluded)
 }
 
 // covers reports whether every item that may follow a state leads to the same one.
