@@ -12,7 +12,7 @@ import (
 func TestRandomOps(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
-	for _, seed := range Seeds(t, 100, 300) {
+	for _, seed := range Seeds(t, 120, 300) {
 		text := RandomOpsText(seed)
 		m := RandomOps(seed)
 		if err := ir.Verify(m); err != nil {

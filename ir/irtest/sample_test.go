@@ -1,7 +1,9 @@
 package irtest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -33,4 +35,34 @@ func TestSample(t *testing.T) {
 	if got := Sample(t, 4, all); len(got) != len(all) {
 		t.Errorf("all cases are asked for, %d drawn", len(got))
 	}
+}
+
+// A refusal keeps the message of Fatalf and ends the call.
+type refusal struct {
+	testing.TB
+	said string
+}
+
+func (r *refusal) Helper() {}
+
+func (r *refusal) Fatalf(format string, args ...any) {
+	r.said = fmt.Sprintf(format, args...)
+	panic(r)
+}
+
+func TestSeed(t *testing.T) {
+	for text, want := range map[string]uint64{"": 1, "9": 9} {
+		t.Setenv("IFLOWC_TEST_SEED", text)
+		if seed := Seed(t); seed != want {
+			t.Errorf("%q: seed %d, want %d", text, seed, want)
+		}
+	}
+	t.Setenv("IFLOWC_TEST_SEED", "x")
+	r := &refusal{TB: t}
+	defer func() {
+		if recover() != r || !strings.Contains(r.said, "IFLOWC_TEST_SEED=x: expected an integer") {
+			t.Errorf("a wrong seed gives %q", r.said)
+		}
+	}()
+	Seed(r)
 }
