@@ -1,8 +1,10 @@
 package templates
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"golang.org/x/sys/cpu"
 )
@@ -83,46 +86,77 @@ func supported(needs []string) bool {
 }
 
 // library compiles C sources, by name, one run of the compiler each, and opens
-// them as one shared library.
+// them as one shared library. The build cache keeps what is compiled.
 func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintptr {
 	t.Helper()
-	dir := t.TempDir()
+	compiler, err := toolchain.FindCompiler(t.Context(), cc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := toolchain.OpenCache("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cache.Close()
 	flags := append([]string{"-fPIC", "-Wall", "-Wextra", "-Werror"}, isa.Flags...)
-	var wg sync.WaitGroup
-	slots := make(chan bool, runtime.GOMAXPROCS(0))
-	errs := make(chan error, len(sources))
-	var objects []string
-	for name, text := range sources {
-		src, obj := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".o")
-		writeFile(t, src, text)
-		objects = append(objects, obj)
-		args := append(slices.Concat(flags, headers(t, cc, flags, text)), "-c", src, "-o", obj)
-		wg.Go(func() {
-			slots <- true
-			defer func() { <-slots }()
-			if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil || len(out) > 0 {
-				errs <- fmt.Errorf("%s %s for %s: %v\n%s", cc, name, isa.Name, err, out)
-			}
-		})
+	names := slices.Sorted(maps.Keys(sources))
+	parts := append([]string{compiler.Identity()}, flags...)
+	for _, name := range names {
+		parts = append(parts, name, sources[name])
 	}
-	wg.Wait()
-	close(errs)
-	for err := range errs {
-		t.Error(err)
+	texts := Headers()
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		parts = append(parts, name, texts[name])
 	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	slices.Sort(objects)
-	lib := filepath.Join(dir, "kernels.so")
-	if out, err := exec.Command(cc, append(append([]string{"-shared", "-o", lib}, objects...), "-lm")...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: link: %v\n%s", cc, err, out)
+	lib, err := cache.Make("lib", toolchain.Key(parts...), ".so", func(dir, out string) error {
+		return build(cc, flags, dir, out, names, sources)
+	})
+	if err != nil {
+		t.Fatalf("for %s: %v", isa.Name, err)
 	}
 	h, err := purego.Dlopen(lib, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// build compiles sources in a folder, as many at once as there are processors, and links them.
+// A warning is an error.
+func build(cc string, flags []string, dir, lib string, names []string, sources map[string]string) error {
+	var wg sync.WaitGroup
+	slots := make(chan bool, runtime.GOMAXPROCS(0))
+	errs := make([]error, len(names))
+	var objects []string
+	for i, name := range names {
+		src, obj := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".o")
+		objects = append(objects, obj)
+		wg.Go(func() {
+			slots <- true
+			defer func() { <-slots }()
+			include, err := headers(cc, flags, sources[name])
+			if err == nil {
+				err = os.WriteFile(src, []byte(sources[name]), 0o666)
+			}
+			if err == nil {
+				err = run(cc, append(slices.Concat(flags, include), "-c", src, "-o", obj)...)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return run(cc, append(append([]string{"-shared", "-o", lib}, objects...), "-lm")...)
+}
+
+// run runs a compiler, which must print nothing.
+func run(cc string, args ...string) error {
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil || len(out) > 0 {
+		return fmt.Errorf("%s %s: %v\n%s", cc, strings.Join(args, " "), err, out)
+	}
+	return nil
 }
 
 // precompiled are the folders of headers, by the flags that gcc read them with.
@@ -136,8 +170,7 @@ var precompiled = struct {
 // intrinsic function that there is, and most kernels are compiled in less time than
 // those are read in. What gcc reads so loses the pragma that has it silent on how
 // vectors are passed.
-func headers(t testing.TB, cc string, flags []string, text string) []string {
-	t.Helper()
+func headers(cc string, flags []string, text string) ([]string, error) {
 	precompiled.Lock()
 	defer precompiled.Unlock()
 	key := cc + " " + strings.Join(flags, " ")
@@ -145,25 +178,28 @@ func headers(t testing.TB, cc string, flags []string, text string) []string {
 	if !ok {
 		var err error
 		if dir, err = os.MkdirTemp(scratch, ""); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for name, text := range Headers() {
-			writeFile(t, filepath.Join(dir, name), text)
-		}
-		precompiled.dirs[key] = dir
-		if cc == "gcc" {
-			all := filepath.Join(dir, "all.h")
-			writeFile(t, all, "#include \"ifl_vec.h\"\n")
-			args := append(slices.Clone(flags), "-Wno-psabi", "-x", "c-header", all, "-o", all+".gch")
-			if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+				return nil, err
 			}
 		}
+		if cc == "gcc" {
+			all := filepath.Join(dir, "all.h")
+			if err := os.WriteFile(all, []byte("#include \"ifl_vec.h\"\n"), 0o666); err != nil {
+				return nil, err
+			}
+			if err := run(cc, append(slices.Clone(flags), "-Wno-psabi", "-x", "c-header", all, "-o", all+".gch")...); err != nil {
+				return nil, err
+			}
+		}
+		precompiled.dirs[key] = dir
 	}
 	if cc != "gcc" || strings.Contains(text, "#define _GNU_SOURCE") { // which says what the system's headers are to declare
-		return []string{"-I" + dir}
+		return []string{"-I" + dir}, nil
 	}
-	return []string{"-I" + dir, "-Wno-psabi", "-include", "all.h"}
+	return []string{"-I" + dir, "-Wno-psabi", "-include", "all.h"}, nil
 }
 
 func writeFile(t testing.TB, name, text string) {

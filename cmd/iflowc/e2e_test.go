@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // scratch holds the compiler and the models that the tests of this package
@@ -92,10 +93,16 @@ func needEmulation(t testing.TB) { devicetest.NeedEmulation(t) }
 
 const demoSpec = "../../models/demo.yaml"
 
-// demoFlags are the demo model with f32 weights, activations and cache, for one
-// instruction set: compiling for three takes four times as long. Tests that ask for the
-// same share what the cache has.
-var demoFlags = []string{demoSpec, "--quant", "f32", "--isa", "portable"}
+// demoFlags are the demo model with f32 weights, activations and cache. It is compiled for
+// one instruction set where not all tests run: for three it takes four times as long.
+// Tests that ask for the same share what the cache has.
+var demoFlags = func() []string {
+	flags := []string{demoSpec, "--quant", "f32"}
+	if irtest.All() {
+		return flags
+	}
+	return append(flags, "--isa", "portable")
+}()
 
 // demo is the demo model of demoFlags.
 func demo(t testing.TB) string {
