@@ -76,18 +76,19 @@ func TestEmulatedBest(t *testing.T) {
 			return random(row, col)
 		}
 	}
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name   string
 		weight func(row, col int) float32
 		known  bool
 	}{
-		"random":   {random, true},
-		"repeated": {func(row, col int) float32 { return float32((row%7*31+col*17)%13) - 6 }, true},
-		"positive": {func(int, int) float32 { return 1 }, true},
-		"negative": {func(int, int) float32 { return -1 }, true},
-		"NaN":      {with(15000, math.NaN()), false},
-		"infinite": {with(20000, math.Inf(1)), false},
+		{"random", random, true},
+		{"repeated", func(row, col int) float32 { return float32((row%7*31+col*17)%13) - 6 }, true},
+		{"positive", func(int, int) float32 { return 1 }, true},
+		{"negative", func(int, int) float32 { return -1 }, true},
+		{"NaN", with(15000, math.NaN()), false},
+		{"infinite", with(20000, math.Inf(1)), false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			p, err := generate(oneLayer(t, hidden, vocab, c.weight), Options{Quant: "f32", Target: "cuda-emu"})
 			if err != nil {
 				t.Fatal(err)
