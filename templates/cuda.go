@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -34,6 +35,8 @@ type CUDAKernel struct {
 	// main loop per tensor-core instruction. Every other key is a regular expression
 	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
+	// Trellis are promises for trellis-coded weights, instead of those with the same key.
+	Trellis map[string]int
 	// Early reports whether the kernel may start before the kernels in front of it end,
 	// because it waits for their results itself.
 	Early bool
@@ -49,6 +52,7 @@ type cudaHeader struct {
 	Sum      string         `yaml:"sum"`
 	Rows     []int          `yaml:"rows"`
 	Promises map[string]int `yaml:"promises"`
+	Trellis  map[string]int `yaml:"trellis"`
 }
 
 // A CUDACatalog holds the kernels of the CUDA target.
@@ -96,8 +100,17 @@ func loadCUDAKernel(name string) (*CUDAKernel, error) {
 	return &CUDAKernel{
 		Early: strings.Contains(string(text), "ifl_await_inputs();"),
 		Name:  strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
-		Types: types, Rows: h.Rows, Promises: h.Promises, body: t,
+		Types: types, Rows: h.Rows, Promises: h.Promises, Trellis: h.Trellis, body: t,
 	}, nil
+}
+
+// PromisesFor returns the promises for weights of a type.
+func (k *CUDAKernel) PromisesFor(dt tensor.DType) map[string]int {
+	p := maps.Clone(k.Promises)
+	if tensor.TrellisOf(dt) != nil {
+		maps.Copy(p, k.Trellis)
+	}
+	return p
 }
 
 // Kernels returns all kernels, sorted by name.

@@ -55,7 +55,7 @@ func gatedModels() []gated {
 	}
 	list = append(list, recurrentGates)
 	for _, q := range weightTypes {
-		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down|wgmma"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
 	}
 	return list
 }

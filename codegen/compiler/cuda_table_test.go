@@ -45,10 +45,13 @@ func (g gpuKind) needed() float64 { return g.gbs * 1e9 * g.latencyS / float64(g.
 func (g gpuKind) perClock() float64 { return g.gbs / float64(g.sms) / g.ghz }
 
 // What the gate demands for one row: of the bytes that must be in flight, and of the four
-// instructions that an SM can issue per clock. More rows are reported.
+// instructions that an SM can issue per clock. More rows are reported. A trellis-coded
+// weight takes some twelve instructions for four levels, which no GPU with fast memory can
+// issue at full bandwidth: only their number is limited, so that it does not grow.
 const (
 	leastInFlight = 0.9
 	mostIssued    = 2.5
+	mostPerWeight = 4.5 // instructions of a thread
 	smallMatrix   = 2 << 20
 )
 
@@ -61,6 +64,7 @@ type rate struct {
 	inFlight float64 // bytes per SM
 	all      float64 // bytes of the matrix per SM
 	issued   float64 // instructions of warps per clock and SM at full bandwidth
+	trellis  float64 // instructions of a thread per weight, if weights are trellis-coded
 }
 
 // short returns what full bandwidth lacks; "" if nothing.
@@ -69,7 +73,9 @@ func (r rate) short(g gpuKind) string {
 	switch {
 	case r.inFlight < need:
 		return fmt.Sprintf("%s, %d rows: %.0f bytes in flight per SM, at least %.0f are needed", r.matrix, r.rows, r.inFlight, need)
-	case r.issued > mostIssued:
+	case r.trellis > mostPerWeight && r.rows == 1: // more rows need more, for each
+		return fmt.Sprintf("%s, %d rows: %.1f instructions per weight, at most %.1f", r.matrix, r.rows, r.trellis, mostPerWeight)
+	case r.trellis == 0 && r.issued > mostIssued:
 		return fmt.Sprintf("%s, %d rows: %.1f instructions per clock, at most %.1f", r.matrix, r.rows, r.issued, mostIssued)
 	}
 	return ""
@@ -130,10 +136,12 @@ func worst(t *testing.T, gpu gpuKind, list []rate) string {
 		t.Logf("%s %s, %d rows: %d blocks, %d per SM, %.1f waves, %.0f bytes in flight per SM of %.0f, %.2f instructions per clock", gpu.name, r.matrix, r.rows,
 			r.blocks, r.resident, float64(r.blocks)/float64(gpu.sms*max(r.resident, 1)), r.inFlight, gpu.needed(), r.issued)
 		share, issued = math.Min(share, r.inFlight/math.Min(gpu.needed(), r.all)), math.Max(issued, r.issued)
-		if text := r.short(gpu); text != "" {
-			if mark = "**"; r.rows == 1 {
-				t.Errorf("%s: %s", gpu.name, text)
-			}
+		text := r.short(gpu)
+		if text != "" || r.issued > mostIssued {
+			mark = "**"
+		}
+		if text != "" && r.rows == 1 {
+			t.Errorf("%s: %s", gpu.name, text)
 		}
 	}
 	return fmt.Sprintf("%s%.0f %%, %.1f%s", mark, 100*share, issued, mark)
@@ -208,7 +216,14 @@ func rateOf(gpu gpuKind, plan *manifest.CUDA, l *manifest.CUDALaunch, code map[s
 	busy := math.Min(float64(r.blocks)/float64(gpu.sms), float64(r.resident))
 	r.all = bytes / float64(gpu.sms)
 	r.inFlight = math.Min(busy*float64(k.Threads)*perThread(loop, bytes/float64(r.blocks*k.Threads)), r.all)
-	r.issued = perByte(loop, bytes, plan, l) * gpu.perClock()
+	instructions := perByte(loop, bytes, plan, l)
+	r.issued = instructions * gpu.perClock()
+	if l.Choice != nil {
+		dt, _ := tensor.ParseDType(plan.Matmuls[l.Choice.Matmul].DType)
+		if tensor.TrellisOf(dt) != nil {
+			r.trellis = 32 * instructions * float64(dt.BlockBytes()) / float64(dt.Block())
+		}
+	}
 	return r, nil
 }
 

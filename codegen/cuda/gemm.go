@@ -26,6 +26,10 @@ const (
 // wgmmaTiles are the rows of activations per block of each implementation by wgmma.
 var wgmmaTiles = map[string]int{"wgmma": 128, "wgmma256": 256}
 
+// unpackThreads leaves 80 registers for each thread of four blocks per SM. With 256
+// threads, 2-bit and trellis-coded types spill.
+const unpackThreads = 192
+
 // hopper is the compute capability that wgmma needs.
 const hopper = 90
 
@@ -106,7 +110,7 @@ func (m *matmul) gemm() error {
 	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
 		return err
 	}
-	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
+	unpack, err := u.kernel("unpack", u.name+"_unpack", unpackThreads, 0, map[string]any{
 		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
 	if err != nil {
 		return err
@@ -155,6 +159,7 @@ func (m *matmul) multiply(piece, bytes int) error {
 		"Doc": m.region.Doc + " for many rows", "Count": m.count, "Panel": fragmentType(m.Weight.DType), "Stages": stages, "Shared": shared,
 		"W": m.weights, "K": m.Weight.K, "Panels": panels})
 	if err == nil {
+		m.u.proms[m.u.name+"_gemm"] = m.u.e.cat.Kernel("gemm").PromisesFor(m.Weight.DType)
 		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels+7)/8)), func(c impl) bool { return c.name == implGemm })
 	}
 	return err
@@ -177,12 +182,14 @@ func (m *matmul) wgmma(piece, bytes int) error {
 		}
 		const stages = 4 // IFL_WGMMA_STAGES
 		shared := ringBytes(stages, tile, piece, bytes) + 2*8*stages
-		k, err := u.kernel("wgmma", fmt.Sprintf("%s_wgmma%d", m.u.name, tile), wgmmaThreads, shared, map[string]any{
+		name := fmt.Sprintf("%s_wgmma%d", m.u.name, tile)
+		k, err := u.kernel("wgmma", name, wgmmaThreads, shared, map[string]any{
 			"Doc": m.region.Doc + fmt.Sprintf(" in tiles of %d rows", tile), "Count": m.count, "Panel": fragmentType(m.Weight.DType), "NT": tile, "Shared": shared,
 			"W": weights, "K": m.Weight.K, "Panels": panels})
 		if err != nil {
 			return err
 		}
+		u.proms[name] = u.e.cat.Kernel("wgmma").PromisesFor(m.Weight.DType)
 		m.when(m.s.launch(k, m.blocks(tile), blocksOf((panels+7)/8)), func(o impl) bool { return o == c })
 	}
 	return nil

@@ -71,7 +71,7 @@ template <class F> IFL_DEVICE const uint8_t *ifl_scales_of(const uint8_t *tile) 
 template <class F> struct ifl_stream {
   static constexpr int ROWS = 4, GROUPS = 4, FOURS = 8;
   static constexpr int VECTORS = F::UNITS * F::VECTORS;                     /* loads per thread and tile-block */
-  static constexpr int TILES = VECTORS > 5 ? 1 : VECTORS > 2 ? 2 : 4;       /* so that a step has at least six */
+  static constexpr int TILES = VECTORS > 5 ? 1 : VECTORS > 2 ? 2 : F::BLOCK == 16 && VECTORS == 2 ? 3 : 4; /* so that a step has at least six */
   static constexpr int UNITS = TILES * F::UNITS;                            /* of a step */
   static constexpr int RING = ifl_divisor(UNITS, 16 / F::VECTORS);          /* units in flight */
   uint4 code[RING * F::VECTORS];

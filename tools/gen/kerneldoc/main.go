@@ -79,6 +79,9 @@ func page(cat *templates.Catalog, gpu *templates.CUDACatalog) string {
 		for _, what := range slices.Sorted(maps.Keys(k.Promises)) {
 			promises = append(promises, fmt.Sprintf("`%s` %d", what, k.Promises[what]))
 		}
+		for _, what := range slices.Sorted(maps.Keys(k.Trellis)) {
+			promises = append(promises, fmt.Sprintf("`%s` %d for trellis-coded weights", what, k.Trellis[what]))
+		}
 		row("promises", strings.Join(promises, ", "))
 	}
 	return b.String()
