@@ -83,4 +83,5 @@ def estimate(checks, jobs, known):
         return f"{len(checks)} checks; no earlier run says how long they take"
     total = sum(have) / len(have) * len(guess) / jobs
     of = f"earlier runs{' and the record of ' + commit if commit else ''}"
-    return f"{len(checks)} checks, about {total / 3600:.1f} h with {jobs} at a time, from {of} ({len(have)} of {len(guess)} are known)"
+    long = f"{total / 3600:.1f} h" if total > 5400 else f"{total / 60:.0f} min"
+    return f"{len(checks)} checks, about {long} with {jobs} at a time, from {of} ({len(have)} of {len(guess)} are known)"

@@ -227,8 +227,8 @@ class Crew:
         except Exception as e:  # a broken check is a failed one
             out, text = Outcome("failed"), f"{type(e).__name__}: {e}"
         out.seconds = time.time() - begun
-        if not PROCESSES.stopped:
-            self.done(c, out, text)
         with self.changed:
+            if not PROCESSES.stopped:
+                self.done(c, out, text)
             self.running -= 1
             self.changed.notify_all()
