@@ -31,7 +31,7 @@ class Check:
     kind: str
     run: typing.Optional[typing.Callable[[], Outcome]] = None
     why: str = ""  # why it cannot run here
-    alone: bool = False  # it measures, or uses all processors
+    alone: bool = False  # it measures, or uses all cores
 
 
 class Processes:
