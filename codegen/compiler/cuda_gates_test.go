@@ -17,6 +17,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 	"github.com/iflowc/iflowc/tools/check/sass"
 	"golang.org/x/tools/txtar"
@@ -105,7 +106,11 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	}
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
 	env.Types.Default, _ = tensor.ParseDType(g.quant)
-	env.Types.KV, _ = tensor.ParseDType(g.kv)
+	if g.kv != "" {
+		if env.Types.KV, err = spec.ParseKVType(g.kv); err != nil {
+			t.Fatal(err)
+		}
+	}
 	env.Types.SparseOutliers = g.outliers
 	if err := env.Types.SetActivations(g.act); err != nil {
 		t.Fatal(err)

@@ -116,12 +116,18 @@ def work_on(a, scratch):
 
 def main(text):
     a = arguments(text)
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="check-all-"))
+    for old in pathlib.Path(tempfile.gettempdir()).glob("check-all-*-*"):  # of runs that were killed
+        pid = old.name.split("-")[2]
+        if pid.isdigit() and not pathlib.Path("/proc", pid).exists() and pathlib.Path("/proc").exists():
+            shutil.rmtree(old, ignore_errors=True)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix=f"check-all-{os.getpid()}-"))
     try:
         return work_on(a, scratch)
     except Failed as e:
         print(e)
         return 1
     finally:
+        for s in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(s, signal.SIG_IGN)
         PROCESSES.stop()
         shutil.rmtree(scratch, ignore_errors=True)

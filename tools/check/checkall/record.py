@@ -54,7 +54,7 @@ def write(every, results, notes):
     if left:
         lines += ["", f"**{left} of {total['available']} checks have no result:** the run did not come to them."]
     if why := reasons(every, results):
-        lines += ["", "Not run, or in part:", "", *(f"- {kind}, {n} checks: {text}" for (kind, text), n in why.items() if n)]
+        lines += ["", "Not run, or in part:", "", *(f"- {kind}, {n} {'check' if n == 1 else 'checks'}: {text}" for (kind, text), n in why.items() if n)]
     lines += [f"\nFailed: `{c.name}`" for c in every if c.name in results and results[c.name].verdict == "failed"]
     (ROOT / PAGE).write_text("\n".join(lines) + "\n")
 

@@ -7,7 +7,7 @@ LIMIT = 3 * 3600  # seconds of one command
 
 # What a test says that was skipped because of a missing tool; any other reason to skip all cases is an error.
 TOOL = re.compile(r"\b(no|needs|neither) .*\b(C compiler|compiler|gcc|g\+\+|mpirun\S*|setsid|bash|sshd|shell|libnccl\S*|locks|links)\b|not installed|is missing|is needed"
-                  r"|executable file not found|on this machine|no nvcc|nvcc is|nvcc was|no conformance|^needs \S+$|\bas root\b")
+                  r"|not found|on this machine|no nvcc|nvcc is|nvcc was|no conformance|^needs \S+$|\bas root\b")
 
 
 class Failed(Exception):
