@@ -79,6 +79,7 @@ var notRun = []struct{ command, why string }{
 	{"script/perplexity-table --reference", "needs transformers"},
 	{"script/quality-table", "needs llama.cpp, which takes minutes to build, and a quiet machine"},
 	{"script/train-lora", "trains for minutes with torch"},
+	{"script/nightly", "runs go test ./... and script/check-all, for an hour"},
 	{"script/soak", "takes ten minutes of a machine by itself"},
 	{"iflowc compile --draft-head", "needs a checkpoint with a draft layer; TestCompiledDraftLayer compiles small ones"},
 	{"script/speculation-grid --heads", "needs trained heads"},
