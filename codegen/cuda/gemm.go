@@ -26,10 +26,6 @@ const (
 // wgmmaTiles are the rows of activations per block of each implementation by wgmma.
 var wgmmaTiles = map[string]int{"wgmma": 128, "wgmma256": 256}
 
-// unpackThreads leaves 80 registers for each thread of four blocks per SM. With 256
-// threads, 2-bit and trellis-coded types spill.
-const unpackThreads = 192
-
 // hopper is the compute capability that wgmma needs.
 const hopper = 90
 
@@ -110,7 +106,7 @@ func (m *matmul) gemm() error {
 	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
 		return err
 	}
-	unpack, err := u.kernel("unpack", u.name+"_unpack", unpackThreads, 0, map[string]any{
+	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
 		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
 	if err != nil {
 		return err

@@ -62,11 +62,11 @@ template <class F> struct ifl_unpack_block : ifl_block_panel<F> {
     const int first = blockIdx.y * blockDim.x + threadIdx.x, q = first & 3, have = ifl_blocks(k, F::BLOCK) * F::UNITS;
     for (int u = first >> 2; u < ld / F::BLOCK * F::UNITS; u += gridDim.y * blockDim.x / 4) {
       const int b = u / F::UNITS, i = u % F::UNITS;
-      const uint32_t out = 4 * q * ld + b * F::BLOCK + 4 * i * F::QUADS;
+      uint16_t *out = to + (uint32_t)(4 * q * ld + b * F::BLOCK + 4 * i * F::QUADS);
       if (u >= have) {
         for (int j = 0; j < F::QUADS; j++)
           for (int r = 0; r < 4; r++)
-            *reinterpret_cast<uint2 *>(to + (out + r * ld + 4 * j)) = make_uint2(0, 0);
+            *reinterpret_cast<uint2 *>(out + (int64_t)r * ld + 4 * j) = make_uint2(0, 0);
         continue;
       }
       const uint8_t *tile = w + (uint32_t)(b * F::STRIDE);
@@ -83,7 +83,7 @@ template <class F> struct ifl_unpack_block : ifl_block_panel<F> {
             const int code = (int)(c.x[r] >> (8 * e) & 255);
             v[e] = F::SIGNED ? scale[r] * (float)(code - 128) : fmaf(scale[r], (float)code, base[r]);
           }
-          *reinterpret_cast<uint2 *>(to + (out + r * ld + 4 * j)) = make_uint2(ifl_half_pair(v[0], v[1]), ifl_half_pair(v[2], v[3]));
+          *reinterpret_cast<uint2 *>(out + (int64_t)r * ld + 4 * j) = make_uint2(ifl_half_pair(v[0], v[1]), ifl_half_pair(v[2], v[3]));
         }
       });
     }
