@@ -36,8 +36,11 @@ def run(checks, jobs, add, until=float("inf")):
     """Runs checks and gives their results by name, and whether the run was interrupted."""
     results = {}
     def ended(*_):
+        for s in (signal.SIGINT, signal.SIGTERM):  # once is enough
+            signal.signal(s, signal.SIG_IGN)
         raise KeyboardInterrupt
     signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGINT, ended)
     try:
         Crew(jobs, report(results, add)).run(checks, until)
     except KeyboardInterrupt:
