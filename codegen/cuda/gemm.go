@@ -106,11 +106,16 @@ func (m *matmul) gemm() error {
 	if err := m.widen("widen", "ifl_plain_rows", ld, blas); err != nil {
 		return err
 	}
-	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
+	threads := 256
+	if tensor.TrellisOf(m.Weight.DType) != nil {
+		threads = 192 // four blocks per SM then have 80 registers per thread, not 64
+	}
+	unpack, err := u.kernel("unpack", u.name+"_unpack", threads, 0, map[string]any{
 		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
 	if err != nil {
 		return err
 	}
+	u.proms[u.name+"_unpack"] = u.e.cat.Kernel("unpack").PromisesFor(m.Weight.DType)
 	l := m.s.launch(0)
 	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack}
 	m.when(l, blas)
