@@ -173,18 +173,12 @@ func TestLaunch(t *testing.T) {
 		t.Run(mpirun+" drains", func(t *testing.T) {
 			l, url := start(t)
 			rank1, answer := l.rank(t, 1), stream(t, url)
-			// Rank 1 is stopped most of the time, so that the request outlasts the 2 s
-			// that mpirun gives ranks.
-			for i := range 5 {
-				if err := rank1.Signal(syscall.SIGSTOP); err != nil {
-					t.Fatalf("rank 1 has ended before stop %d: %v\n%s", i, err, l.text())
-				}
-				if i == 0 {
-					l.Process.Signal(syscall.SIGTERM)
-				}
-				time.Sleep(500 * time.Millisecond)
-				rank1.Signal(syscall.SIGCONT)
-				time.Sleep(5 * time.Millisecond)
+			// Rank 1 is stopped, so that the request outlasts the 2 s that mpirun gives ranks.
+			rank1.Signal(syscall.SIGSTOP)
+			l.Process.Signal(syscall.SIGTERM)
+			time.Sleep(2500 * time.Millisecond)
+			if err := rank1.Signal(syscall.SIGCONT); err != nil {
+				t.Fatalf("rank 1 has ended before the request: %v\n%s", err, l.text())
 			}
 			text, err := io.ReadAll(answer)
 			if err != nil || !strings.HasSuffix(string(text), "data: [DONE]\n\n") {
