@@ -25,7 +25,7 @@ APART = {
 WITHOUT = {"tools/hosts"}  # stage hosts of .ci/run builds what these need
 
 # Stages of .ci/run that run more with IFLOWC_CHECK_ALL=1, and scripts of which .ci/run runs a part.
-STAGES = "race fuzz neon guides partition".split()
+STAGES = "race fuzz neon guides partition models gguf llama2c site".split()
 ALONE = {"docs": [".ci/run", "docs"], "masks": ["tools/check/masks/run"], "attack": ["script/attack"]}  # these measure
 
 

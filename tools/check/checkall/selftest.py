@@ -61,7 +61,7 @@ class SelfTest(unittest.TestCase):
 
     def test_scripts(self):
         say = lambda name, words: work.Check(name, "script", lambda: work.script(["sh", "-c", words]))
-        results, text = self.outcomes([say("good", "echo 3 checked"), say("bad", "echo why; exit 3"), say("silent", "true"), say("none", "echo '0 passed, 0 failed'"),
+        results, text = self.outcomes([say("good", "echo 3 checked"), say("bad", "echo why; exit 3"), say("silent", "true"), say("none", "echo '0 passed, 0 failed, 0 minutes'"),
                                        say("left", "echo not run: no npm"), work.Check("tool", "script", why="no nvcc")])
         self.assertEqual({n: r.verdict for n, r in results.items()},
                          {"good": "passed", "bad": "failed", "silent": "failed", "none": "failed", "left": "not run", "tool": "not run"}, text)

@@ -120,7 +120,7 @@ def script(words, env=None):
     """Runs a script that says `not run: why` of what it leaves out; if that is all it says, it has not run."""
     text = command(words, env=env)
     left = [line.partition("not run: ")[2].strip() for line in text.splitlines() if "not run: " in line]
-    stage = re.search(r"^(\d+) passed, 0 failed$", text, re.M)  # of .ci/run
+    stage = re.search(r"^(\d+) passed, 0 failed, ", text, re.M)  # of .ci/run
     nothing = stage and stage[1] == "0" or not [line for line in text.splitlines() if line.strip() and "not run: " not in line]
     if nothing and not left:
         raise Failed(f"{' '.join(map(str, words))}: it ran nothing\n{text[-1000:]}")
