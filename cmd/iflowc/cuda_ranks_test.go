@@ -113,7 +113,7 @@ func TestEmulatedNCCL(t *testing.T) {
 			t.Run("stages", func(t *testing.T) { t.Parallel(); inStages(t, want.Tokens, env) })
 		}
 	}
-	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "10s", false) })
+	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "3s", false) })
 	t.Run("dies", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "5m", true) })
 	for text, with := range map[string]string{
 		"the model is compiled for 2 ranks (0&1), but torchrun started 3": "WORLD_SIZE=3",

@@ -100,11 +100,11 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	if err != nil {
 		return nil, err
 	}
-	largest := int64(0)
-	for _, s := range shapes {
-		largest = max(largest, s.PanelBytes*int64((s.N+15)/16))
+	last, err := tune.LastCache(machine)
+	if err != nil {
+		return nil, err
 	}
-	d, err := tune.Open(path, c.Threads, max(4*tune.LastCache(machine), 2*largest))
+	d, err := tune.Open(path, c.Threads, tune.Slab(shapes, last))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
 
 // TestCUDALibrary checks that the models of the library, at their real sizes, have
@@ -24,7 +26,7 @@ func TestCUDALibrary(t *testing.T) {
 	if len(files) < 50 {
 		t.Fatalf("only %d models", len(files))
 	}
-	for _, file := range files {
+	for _, file := range irtest.Sample(t, 16, files) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -79,7 +79,11 @@ func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.
 	if machine.Threads == 0 {
 		machine.Threads = cpu.DefaultThreads()
 	}
-	d, err := tune.OpenLibrary(lib, machine.Threads, tune.Slab(shapes, tune.LastCache(machine)))
+	last, err := tune.LastCache(machine)
+	if err != nil {
+		return nil, err
+	}
+	d, err := tune.OpenLibrary(lib, machine.Threads, tune.Slab(shapes, last))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -30,7 +31,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envLibrary) == "" {
-		os.Exit(m.Run())
+		os.Exit(irtest.Run(m))
 	}
 	job, err := rank()
 	if err == nil && job.Left() {

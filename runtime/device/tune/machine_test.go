@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
@@ -58,8 +59,21 @@ func TestCaches(t *testing.T) {
 		}
 	}
 	m := dispatch.Machine{Caches: caches(dir)}
-	if len(m.Caches) != 2 || LastCache(m) != 32<<20 || m.Caches[0].Bytes != 32<<10 {
-		t.Errorf("%+v", m.Caches)
+	if last, err := LastCache(m); len(m.Caches) != 2 || last != 32<<20 || err != nil || m.Caches[0].Bytes != 32<<10 {
+		t.Errorf("%+v, the last %d, %v", m.Caches, last, err)
+	}
+}
+
+func TestLastCacheSet(t *testing.T) {
+	t.Setenv("IFLOWC_LAST_CACHE", "2097152")
+	if last, err := LastCache(dispatch.Machine{}); last != 2<<20 || err != nil {
+		t.Errorf("%d, %v", last, err)
+	}
+	for _, wrong := range []string{"2M", "-1", "0", "99999999999999999999"} {
+		t.Setenv("IFLOWC_LAST_CACHE", wrong)
+		if _, err := LastCache(dispatch.Machine{}); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", wrong, err)
+		}
 	}
 }
 

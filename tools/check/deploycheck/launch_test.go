@@ -17,7 +17,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/iflowc/iflowc/ir/irtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(irtest.Run(m)) }
 
 // A launched is a running deploy/launch.
 type launched struct {
