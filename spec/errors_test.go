@@ -88,6 +88,8 @@ func TestResolveErrors(t *testing.T) {
 		{"missing hyper", strings.Replace(small, "hidden_size: 64, ", "", 1), smallHeaders, "hyper-parameter hidden_size: missing"},
 		{"hyper type", strings.Replace(small, "hidden_size: 64", "hidden_size: wide", 1), smallHeaders, "hidden_size: have wide, want one integer"},
 		{"heads", strings.Replace(small, "heads: 4", "heads: 4, num_key_value_heads: 3", 1), smallHeaders, "num_key_value_heads: have 3, want a divisor of num_attention_heads 4"},
+		{"heads by layer", small + "  kv_heads: [4, 3]", smallHeaders, "spec.yaml:6:3: network_structure.kv_heads: have 3 for layer 1, want a divisor of num_attention_heads 4"},
+		{"no heads in a layer", small + "  kv_heads: [4, 0]", smallHeaders, "network_structure.kv_heads: have 0 for layer 1, want 1 to"},
 		{"missing tensor", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), "tensor dec.0.self_attn.wk.weight: missing; want it stored as model.layers.0.self_attn.k_proj.weight"},
 		{"unused near", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), `the files have "model.layers.0.self_attn.key_proj.weight", which is unused`},
 		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
