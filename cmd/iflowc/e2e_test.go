@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	scratch = dir
-	// Where one is reported, the last cache of a large host takes seconds to exceed.
-	os.Setenv("IFLOWC_LAST_CACHE", "8388608")
+	// A virtual machine may report an LLC that profile takes seconds to exceed.
+	os.Setenv("IFLOWC_LLC", "8388608")
 	code := irtest.Run(m)
 	os.RemoveAll(dir)
 	os.Exit(code)

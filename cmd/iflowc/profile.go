@@ -96,15 +96,15 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	defer bar.done()
 	machine := tune.ThisMachine()
 	machine.Threads = c.Threads
+	slab, err := tune.Slab(shapes, machine)
+	if err != nil {
+		return nil, err
+	}
 	path, err := c.library(ctx, bar, cat, kernels, &machine)
 	if err != nil {
 		return nil, err
 	}
-	last, err := tune.LastCache(machine)
-	if err != nil {
-		return nil, err
-	}
-	d, err := tune.Open(path, c.Threads, tune.Slab(shapes, last))
+	d, err := tune.Open(path, c.Threads, slab)
 	if err != nil {
 		return nil, err
 	}

@@ -79,11 +79,11 @@ func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.
 	if machine.Threads == 0 {
 		machine.Threads = cpu.DefaultThreads()
 	}
-	last, err := tune.LastCache(machine)
+	slab, err := tune.Slab(shapes, machine)
 	if err != nil {
 		return nil, err
 	}
-	d, err := tune.OpenLibrary(lib, machine.Threads, tune.Slab(shapes, last))
+	d, err := tune.OpenLibrary(lib, machine.Threads, slab)
 	if err != nil {
 		return nil, err
 	}

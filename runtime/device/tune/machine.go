@@ -74,25 +74,24 @@ func caches(dir string) (out []dispatch.Cache) {
 	return out
 }
 
-// LastCache returns the size of the largest cache in bytes, or 32 MiB if it is unknown.
-// $IFLOWC_LAST_CACHE overrides it: a virtual machine may report the cache of a host that
-// it has little of.
-func LastCache(m dispatch.Machine) (int64, error) {
-	if text := os.Getenv("IFLOWC_LAST_CACHE"); text != "" {
+// llc returns the size of the largest cache in bytes, or 32 MiB if it is unknown.
+// $IFLOWC_LLC overrides it: a virtual machine may report the whole LLC of its host.
+func llc(m dispatch.Machine) (int64, error) {
+	if text := os.Getenv("IFLOWC_LLC"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1<<10 || n > 1<<40 {
-			return 0, fmt.Errorf("IFLOWC_LAST_CACHE: expected a number of bytes, have %q", text)
+			return 0, fmt.Errorf("IFLOWC_LLC: expected a number of bytes, have %q", text)
 		}
 		return n, nil
 	}
-	last := int64(0)
+	largest := int64(0)
 	for _, c := range m.Caches {
-		last = max(last, c.Bytes)
+		largest = max(largest, c.Bytes)
 	}
-	if last == 0 {
+	if largest == 0 {
 		return 32 << 20, nil
 	}
-	return last, nil
+	return largest, nil
 }
 
 // Matches reports whether measurements made on one machine apply to another: the same

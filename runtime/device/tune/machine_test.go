@@ -59,19 +59,19 @@ func TestCaches(t *testing.T) {
 		}
 	}
 	m := dispatch.Machine{Caches: caches(dir)}
-	if last, err := LastCache(m); len(m.Caches) != 2 || last != 32<<20 || err != nil || m.Caches[0].Bytes != 32<<10 {
+	if last, err := llc(m); len(m.Caches) != 2 || last != 32<<20 || err != nil || m.Caches[0].Bytes != 32<<10 {
 		t.Errorf("%+v, the last %d, %v", m.Caches, last, err)
 	}
 }
 
-func TestLastCacheSet(t *testing.T) {
-	t.Setenv("IFLOWC_LAST_CACHE", "2097152")
-	if last, err := LastCache(dispatch.Machine{}); last != 2<<20 || err != nil {
+func TestLLCSet(t *testing.T) {
+	t.Setenv("IFLOWC_LLC", "2097152")
+	if last, err := llc(dispatch.Machine{}); last != 2<<20 || err != nil {
 		t.Errorf("%d, %v", last, err)
 	}
 	for _, wrong := range []string{"2M", "-1", "0", "99999999999999999999"} {
-		t.Setenv("IFLOWC_LAST_CACHE", wrong)
-		if _, err := LastCache(dispatch.Machine{}); err == nil || !strings.Contains(err.Error(), wrong) {
+		t.Setenv("IFLOWC_LLC", wrong)
+		if _, err := llc(dispatch.Machine{}); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
@@ -33,11 +34,15 @@ func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 }
 
 // Slab returns the bytes of weight copies needed so that no run finds its weights in a
-// cache.
-func Slab(shapes []Shape, lastCache int64) int64 {
+// cache of the machine.
+func Slab(shapes []Shape, m dispatch.Machine) (int64, error) {
+	cached, err := llc(m)
+	if err != nil {
+		return 0, err
+	}
 	largest := int64(0)
 	for _, s := range shapes {
 		largest = max(largest, s.PanelBytes*int64((s.N+15)/16))
 	}
-	return max(4*lastCache, 2*largest)
+	return max(4*cached, 2*largest), nil
 }

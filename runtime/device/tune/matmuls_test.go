@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
@@ -22,8 +23,9 @@ func TestMatmulShapes(t *testing.T) {
 	if s.PanelBytes != 2*16*36 || s.Act != 2 || s.Candidates[1] != (tune.Candidate{Impl: "gemm", Symbol: "b", Tile: 16}) {
 		t.Errorf("%+v", s)
 	}
-	if got := tune.Slab(shapes, 1<<20); got != 4<<20 {
-		t.Errorf("a slab of %d bytes", got)
+	m := dispatch.Machine{Caches: []dispatch.Cache{{Level: 2, Bytes: 1 << 20}}}
+	if got, err := tune.Slab(shapes, m); got != 4<<20 || err != nil {
+		t.Errorf("a slab of %d bytes, %v", got, err)
 	}
 	matmul.Symbols = nil
 	if _, err := tune.MatmulShapes([]manifest.Matmul{matmul}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
