@@ -178,7 +178,7 @@ func (j *job) run(args ...string) ending {
 	return ending{code: cmd.ProcessState.ExitCode(), out: out.String(), err: err.String(), took: time.Since(start)}
 }
 
-// limit is the longest time that a job may take to end, beside others. Alone, none takes 15 s.
+// limit is the longest time that a job may take to end. Beside other programs, one took 20 s.
 const limit = time.Minute
 
 // nobody checks that no rank is left on either host soon after the job's end.

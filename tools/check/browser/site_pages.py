@@ -1,5 +1,5 @@
-"""Opens pages of the built documentation site in Chromium, in both themes: all, or every Nth. A page fails if it has no heading, logs an
-error, fetches from elsewhere, lacks a picture, shows a fence that did not become a code block, or is wider than its window.
+"""Opens the pages of the built documentation site in Chromium, or every Nth, in both themes. A page fails if it has no heading,
+logs an error, fetches from elsewhere, lacks a picture, shows a fence that did not become a code block, or is wider than its window.
 
     site_pages.py FOLDER [N]"""
 
