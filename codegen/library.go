@@ -67,7 +67,7 @@ func BuildLibrary(ctx context.Context, cache *toolchain.Cache, files map[string]
 	if err != nil {
 		return "", err
 	}
-	return buildModule(cache, module, "library 1 "+cc, func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
+	return buildModule(ctx, cache, module, "library 1 "+cc, func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
 		return tool.BuildShared(ctx, src, out, target, cc)
 	})
 }

@@ -61,14 +61,14 @@ func BuildBinary(ctx context.Context, cache *toolchain.Cache, files map[string][
 	if err != nil {
 		return "", err
 	}
-	return buildModule(cache, module, "binary 1", func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
+	return buildModule(ctx, cache, module, "binary 1", func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
 		return tool.Build(ctx, src, out, target)
 	})
 }
 
 // buildModule writes a module's files and builds them with compile, unless the
 // cache has the result.
-func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
+func buildModule(ctx context.Context, cache *toolchain.Cache, module map[string][]byte, kind string,
 	compile func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error) (string, error) {
 	tool, err := toolchain.FindGo()
 	if err != nil {
@@ -80,16 +80,22 @@ func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
 		return "", err
 	}
 	parts := []string{kind, target.OS, target.Arch, tool.Path, fmt.Sprint(info.Size(), info.ModTime().UnixNano())}
+	vendored := slices.Clone(parts)
 	for _, name := range slices.Sorted(maps.Keys(module)) {
 		sum := sha256.Sum256(module[name])
 		parts = append(parts, name, hex.EncodeToString(sum[:]))
+		if strings.HasPrefix(name, "vendor/") {
+			vendored = append(vendored, parts[len(parts)-2:]...)
+		}
 	}
 	return cache.Make("bin", toolchain.Key(parts...), "", func(dir, out string) error {
 		src := filepath.Join(dir, "src")
 		if err := WriteModule(src, module); err != nil {
 			return fmt.Errorf("writing the binary's sources: %w", err)
 		}
-		return compile(tool, src, out, target)
+		// The first build also compiles the runtime and Go's library, which Go keeps: 50 CPU
+		// seconds. Builds at the same time would each compile them.
+		return cache.FirstAlone(ctx, toolchain.Key(vendored...), func() error { return compile(tool, src, out, target) })
 	})
 }
 

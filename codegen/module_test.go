@@ -223,16 +223,16 @@ func TestArchiveContents(t *testing.T) {
 	}
 }
 
-// TestBuildBinary builds a binary twice in different places with nothing but
-// its own sources, and runs it.
+// TestBuildBinary builds a binary in different places with nothing but its own sources, and
+// runs it. The first place is the cache that tests share, which may have it from an earlier run.
 func TestBuildBinary(t *testing.T) {
 	if _, err := toolchain.FindGo(); err != nil {
 		t.Skip(err)
 	}
 	files := moduleFiles(t)
 	var bins [2][]byte
-	for i := range bins {
-		cache, err := toolchain.OpenCache(t.TempDir())
+	for i, dir := range []string{"", t.TempDir()} {
+		cache, err := toolchain.OpenCache(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,9 +250,10 @@ func TestBuildBinary(t *testing.T) {
 		if err != nil || string(out) != "module tiny {\n}\n" {
 			t.Errorf("info --ir: %v, %q", err, out)
 		}
-		if left, err := os.ReadDir(filepath.Join(cache.Dir, "tmp")); err != nil || len(left) != 0 {
+		if left, err := os.ReadDir(filepath.Join(cache.Dir, "tmp")); dir != "" && (err != nil || len(left) != 0) {
 			t.Errorf("left behind: %v %v", left, err)
 		}
+		cache.Close()
 	}
 	if !bytes.Equal(bins[0], bins[1]) {
 		t.Error("two builds gave different bytes")

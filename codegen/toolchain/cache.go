@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -123,6 +124,32 @@ func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (s
 		return "", fmt.Errorf("build cache: %w", err)
 	}
 	return path, nil
+}
+
+// FirstAlone runs f. Until a run for the key has succeeded, runs for it, also by other
+// processes, take turns.
+func (c *Cache) FirstAlone(ctx context.Context, key string, f func() error) error {
+	path := c.Path("first", key, "")
+	if Have(path) {
+		c.Use(path)
+		return f()
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("build cache: %w", err)
+	}
+	turn, err := takeTurn(ctx, path+".lock")
+	if err != nil {
+		return err
+	}
+	defer turn.close()
+	if Have(path) {
+		turn.close() // others need not wait for this run
+		return f()
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o644)
 }
 
 // Key returns the SHA-256, in hex, of a list of parts and their lengths, so

@@ -15,7 +15,7 @@ import (
 // digits, as created by Make, and kinds with folders. Anything else, such as downloaded
 // models, is never removed.
 var (
-	fileKinds   = []string{"bin", "calibration", "fatbin", "lib", "obj", "sensitivity", "weights"}
+	fileKinds   = []string{"bin", "calibration", "fatbin", "first", "lib", "obj", "sensitivity", "weights"}
 	folderKinds = []string{"run"}
 )
 

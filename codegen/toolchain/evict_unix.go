@@ -3,6 +3,7 @@
 package toolchain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -72,6 +73,25 @@ func openLock(dir string) (*cacheLock, error) {
 		return nil, fmt.Errorf("build cache %s: another iflowc process has been evicting entries for %v; end that process, or set IFLOWC_CACHE to another folder", dir, lockWait)
 	}
 	return &cacheLock{}, nil
+}
+
+// takeTurn acquires the exclusive lock of a file and waits for it as long as ctx lasts. On
+// a file system without locks nobody waits.
+func takeTurn(ctx context.Context, path string) (*cacheLock, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return &cacheLock{}, nil
+	}
+	l := &cacheLock{f}
+	for errors.Is(l.flock(unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		select {
+		case <-ctx.Done():
+			l.close()
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return l, nil
 }
 
 // exclusive upgrades the lock to exclusive, if no other process shares it.
