@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -46,9 +47,15 @@ func goIn(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// exampleTurn is held by the test that builds a package: Go's cache then has the runtime
+// inside for the next test, instead of each compiling it.
+var exampleTurn sync.Mutex
+
 // example runs a package's example, which is to say want.
 func example(t *testing.T, dir, want string) {
 	t.Helper()
+	exampleTurn.Lock()
+	defer exampleTurn.Unlock()
 	out, err := goIn(dir, "run", "./example", "demo.weights", "Once upon a time").Output()
 	if err != nil || string(out) != want {
 		t.Errorf("the example says %q (%v), the binary %q", out, err, want)

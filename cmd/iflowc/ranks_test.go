@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -160,10 +161,11 @@ func compareSampling(t *testing.T, r *ranked, whole string) {
 	var info struct{ Partition manifest.Partition }
 	decode(t, call(t, nil, r.bin, "info", "--json").succeed(t), &info)
 	traffic := info.Partition.Ranks[1].Traffic[0]
-	for _, c := range []struct {
+	type sampling struct {
 		args   string
 		chosen bool
-	}{
+	}
+	for _, c := range irtest.Sample(t, 3, []sampling{
 		{"--temp 0.8 --top-k 20 --seed 3", true},
 		{"--temp 0.9 --top-p 0.9 --min-p 0.02 --seed 4", true},
 		{"--temp 1.2 --seed 5", true},
@@ -171,7 +173,7 @@ func compareSampling(t *testing.T, r *ranked, whole string) {
 		{"--temp 0.8 --seed 6 --repeat-penalty 1.2", false},
 		{"--mirostat 2 --seed 7", false},
 		{"--temp 0.8 --top-p 0.95 --seed 9 --speculate lookup", true},
-	} {
+	}) {
 		args := append([]string{"generate", "--ids", "400,401,402,400,401,402,400", "-n", "20", "--ignore-eos", "--isa", "portable", "--json"}, strings.Fields(c.args)...)
 		if !slices.Contains(args, "--speculate") {
 			args = append(args, "--speculate", "none")

@@ -21,14 +21,14 @@ import (
 func TestCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	cellsCases(t, 3, 4, (*madeUpModel).onCPU)
+	cellsCases(t, 1, 4, (*madeUpModel).onCPU)
 }
 
 // TestEmulatedCells is TestCells for the CUDA target, under emulation.
 func TestEmulatedCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	cellsCases(t, 2, 3, (*madeUpModel).emulated)
+	cellsCases(t, 1, 3, (*madeUpModel).emulated)
 }
 
 // TestPTXCells is TestCells with nvcc's PTX of the kernels, run by tools/check/ptx.

@@ -23,6 +23,9 @@ var draftLayers = map[string]string{
 
 var draftNames = slices.Sorted(maps.Keys(draftLayers))
 
+// draftQuants are weight types for tests of which the seed draws the same one for all.
+var draftQuants = []string{"q8_b32t2", "f16", "q4_b64"}
+
 // draftReference is the part of an expected.json that a drafter sees: the last tokens' rows.
 type draftReference struct {
 	IDs    []int
@@ -131,7 +134,7 @@ func TestQuantizedDraftLayer(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
 	for _, name := range irtest.Sample(t, 1, draftNames) {
-		for _, quant := range irtest.Sample(t, 1, []string{"f16", "q8_b32t2", "q4_b64"}) {
+		for _, quant := range irtest.Sample(t, 1, draftQuants) {
 			t.Run(name+" "+quant, func(t *testing.T) {
 				t.Parallel()
 				chainChangesNothing(t, loaded(t, draftModel(t, name, Options{Quant: quant})), chainPrompts, draftedTokens)
@@ -188,7 +191,7 @@ func TestDraftLayerUnderPressure(t *testing.T) {
 // drafts before, the layer says the same bits as after the prompt alone.
 func TestDraftLayerRows(t *testing.T) {
 	t.Parallel()
-	someDraftLayers(t, "q8_b32t2", func(t *testing.T, m engine.Model) {
+	someDraftLayers(t, irtest.Sample(t, 1, draftQuants)[0], func(t *testing.T, m engine.Model) {
 		text := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{{3, 1, 4, 1, 5}}, 30, false)[0]
 		for len(text) < 90 {
 			text = append(text, int32(len(text)*len(text)+3*len(text))%40)
@@ -206,7 +209,7 @@ func TestDraftLayerRows(t *testing.T) {
 // trees, the layer says the same bits as after the text alone.
 func TestDraftLayerAfterDrafts(t *testing.T) {
 	t.Parallel()
-	someDraftLayers(t, "q8_b32t2", func(t *testing.T, m engine.Model) {
+	someDraftLayers(t, irtest.Sample(t, 1, draftQuants)[0], func(t *testing.T, m engine.Model) {
 		accepted := int64(0)
 		for _, prompt := range [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}, {13, 21}} {
 			text, rows, n := draftedRows(t, m, prompt, 70)

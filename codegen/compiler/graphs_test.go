@@ -25,7 +25,7 @@ func graphSpecs(t *testing.T) []string {
 func TestCompiledGraphs(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, file := range irtest.Sample(t, 3, graphSpecs(t)) {
+	for _, file := range irtest.Sample(t, 1, graphSpecs(t)) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			t.Parallel()
 			likeInterpreter(t, file, Options{Quant: "f32"}, 1e-4, loaded)

@@ -132,7 +132,7 @@ func TestAdaptersLikeMerged(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no models: %v", err)
 	}
-	for _, file := range irtest.SampleBy(t, 2, files, folderName) {
+	for _, file := range irtest.SampleBy(t, 1, files, folderName) {
 		dir, family := filepath.Dir(file), folderName(file)
 		t.Run(family, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ func TestGeneratedC(t *testing.T) {
 				t.Fatalf("%s: %v", q, err)
 			}
 			p.Close()
-			for _, isa := range irtest.Sample(t, 2, p.isas) {
+			for _, isa := range irtest.Sample(t, 1, p.isas) {
 				if err := compileStrictly(t.Context(), b, p, isa); err != nil {
 					t.Errorf("%s for %s by %s: %v", q, isa.Name, cc.Path, err)
 				}

@@ -34,7 +34,7 @@ func TestOddSizes(t *testing.T) {
 		factor int
 	}
 	var cases []sizes
-	for i, family := range families(t, 2) {
+	for i, family := range families(t, 1) {
 		for j, quant := range irtest.Sample(t, 1, weightTypes) {
 			c := sizes{family, Options{Quant: quant, KV: []string{"", "f32"}[(i+j/2)%2]}, []int{2, 6, 3, 10}[(i+j)%4]}
 			if dt, _ := tensor.ParseDType(quant); dt.IsBlock() && (i+j)%5 == 0 {
