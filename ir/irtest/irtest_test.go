@@ -92,6 +92,42 @@ func TestCompareFindsChanges(t *testing.T) {
 	}
 }
 
+// TestCompareInputs: inputs that are no part of a step get the same random values for both
+// modules, one row per token or output row, or of a fixed shape. What is computed of them is
+// compared, and so is how much is returned.
+func TestCompareInputs(t *testing.T) {
+	t.Parallel()
+	module := func(second, returned string) *ir.Module {
+		m, err := ir.Parse("inputs.ir", []byte(`module inputs {
+  weight @embed : f32[40, 8] from "embed"
+  graph decode (T tokens, R out_rows) {
+    input %ids : i32[T]
+    input %out_rows : i32[R]
+    input %more : f32[T, 8]
+    input %late : f32[R, 8]
+    %x = embed %ids, @embed
+    %y = add %x, %more
+    %last = rows %y, %out_rows
+    %z = add %last, `+second+`
+    yield `+returned+`
+  }
+}
+`), ops.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	if err := Compare(module("%late", "%z"), module("%late", "%z"), 1, 0); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []*ir.Module{module("%last", "%z"), module("%late", "%last"), module("%late", "%z, %last"), module("%late", "%y")} {
+		if err := Compare(module("%late", "%z"), other, 1, 1e-6); err == nil {
+			t.Errorf("a change goes unseen:\n%s", other)
+		}
+	}
+}
+
 func TestEach(t *testing.T) {
 	Each(t, "testdata", *update, func(c *Case) {
 		in := c.Parse("in.ir")

@@ -20,6 +20,9 @@ func TestSample(t *testing.T) {
 	if again := Sample(t, 4, all); !slices.Equal(first, again) || len(first) != 4 || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != 4 {
 		t.Errorf("%v, then %v", first, again)
 	}
+	if a, b := Sample(t, 1, []string{"a", "b", "c"}), Sample(t, 1, []string{"c", "b", "a"}); !slices.Equal(a, b) {
+		t.Errorf("of the same names in another order %v, not %v", b, a)
+	}
 	other := false
 	for _, seed := range []string{"6", "7", "8"} {
 		t.Setenv("IFLOWC_TEST_SEED", seed)
