@@ -160,7 +160,12 @@ func (m *matmul) multiply(piece, bytes int) error {
 		"Doc": m.region.Doc + " for many rows", "Count": m.count, "Panel": fragmentType(m.Weight.DType), "Stages": stages, "Shared": shared,
 		"W": m.weights, "K": m.Weight.K, "Panels": panels})
 	if err == nil {
-		m.u.proms[m.u.name+"_gemm"] = m.u.e.cat.Kernel("gemm").PromisesFor(m.Weight.DType)
+		proms := m.u.e.cat.Kernel("gemm").PromisesFor(m.Weight.DType)
+		if panels < 8 { // less than a tile, as a router's: ptxas for sm_100 keeps the loop over a stage's 64 columns
+			delete(proms, "HMMA")
+			delete(proms, "SLOTS")
+		}
+		m.u.proms[m.u.name+"_gemm"] = proms
 		m.when(m.s.launch(k, m.blocks(manifest.GemmTile), blocksOf((panels+7)/8)), func(c impl) bool { return c.name == implGemm })
 	}
 	return err
