@@ -80,12 +80,13 @@ func buildModule(ctx context.Context, cache *toolchain.Cache, module map[string]
 		return "", err
 	}
 	parts := []string{kind, target.OS, target.Arch, tool.Path, fmt.Sprint(info.Size(), info.ModTime().UnixNano())}
-	vendored := slices.Clone(parts)
+	shared := slices.Clone(parts) // by all models
 	for _, name := range slices.Sorted(maps.Keys(module)) {
 		sum := sha256.Sum256(module[name])
-		parts = append(parts, name, hex.EncodeToString(sum[:]))
+		file := []string{name, hex.EncodeToString(sum[:])}
+		parts = append(parts, file...)
 		if strings.HasPrefix(name, "vendor/") {
-			vendored = append(vendored, parts[len(parts)-2:]...)
+			shared = append(shared, file...)
 		}
 	}
 	return cache.Make("bin", toolchain.Key(parts...), "", func(dir, out string) error {
@@ -95,7 +96,7 @@ func buildModule(ctx context.Context, cache *toolchain.Cache, module map[string]
 		}
 		// The first build also compiles the runtime and Go's library, which Go keeps: 50 CPU
 		// seconds. Builds at the same time would each compile them.
-		return cache.FirstAlone(ctx, toolchain.Key(vendored...), func() error { return compile(tool, src, out, target) })
+		return cache.FirstAlone(ctx, toolchain.Key(shared...), func() error { return compile(tool, src, out, target) })
 	})
 }
 

@@ -23,7 +23,7 @@ var draftLayers = map[string]string{
 
 var draftNames = slices.Sorted(maps.Keys(draftLayers))
 
-// draftQuants are weight types for tests of which the seed draws the same one for all.
+// draftQuants are weight types of draft layers. The seed draws the same one in every test.
 var draftQuants = []string{"q8_b32t2", "f16", "q4_b64"}
 
 // draftReference is the part of an expected.json that a drafter sees: the last tokens' rows.

@@ -71,8 +71,7 @@ func loaded(t *testing.T, p *Program) engine.Model {
 
 // quick gives instruction sets whose C is compiled with less optimization, a step in 0.54 s
 // instead of 1.26 s: C whose arithmetic may be neither contracted nor reordered gives the same
-// bits.
-// Where irtest.All says so it is compiled as it is shipped.
+// bits. Where irtest.All says so it is compiled as it is shipped.
 func quick(isas []templates.ISA) []templates.ISA {
 	if irtest.All() {
 		return isas

@@ -83,13 +83,9 @@ func takeTurn(ctx context.Context, path string) (*cacheLock, error) {
 		return &cacheLock{}, nil
 	}
 	l := &cacheLock{f}
-	for errors.Is(l.flock(unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
-		select {
-		case <-ctx.Done():
-			l.close()
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
+	if errors.Is(l.wait(ctx, unix.LOCK_EX), unix.EWOULDBLOCK) {
+		l.close()
+		return nil, ctx.Err()
 	}
 	return l, nil
 }
@@ -105,10 +101,22 @@ func (l *cacheLock) share() error {
 	if l.file == nil {
 		return nil
 	}
-	for deadline := time.Now().Add(lockWait); ; time.Sleep(5 * time.Millisecond) {
-		err := l.flock(unix.LOCK_SH | unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	return l.wait(ctx, unix.LOCK_SH)
+}
+
+// wait acquires the lock, LOCK_SH or LOCK_EX. It returns EWOULDBLOCK if ctx ends while other
+// processes hold it.
+func (l *cacheLock) wait(ctx context.Context, how int) error {
+	for {
+		err := l.flock(how | unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || ctx.Err() != nil {
 			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
