@@ -20,7 +20,7 @@ type jinjaTemplate struct {
 }
 
 func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinjaTemplate, error) {
-	tmpl, err := jinja.Parse(strings.ToValidUTF8(source, "\uFFFD"))
+	tmpl, err := jinja.Parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -14,14 +15,14 @@ type Template struct {
 	filters map[string]filterFunc
 }
 
-// Parse parses a template.
+// Parse parses a template. Bytes that are no UTF-8 count as U+FFFD.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > MaxSource {
 		return nil, errors.New("the template is larger than 4 MiB")
 	}
 	line := 0
 	defer catch(&err, &line)
-	p := &parser{sections: lex(source)}
+	p := &parser{sections: lex(strings.ToValidUTF8(source, "\uFFFD"))}
 	body, _ := p.parse()
 	return &Template{body: body, filters: allFilters()}, nil
 }

@@ -99,6 +99,7 @@ func FuzzRender(f *testing.F) {
 	f.Add("{% for x in xs %}{{ loop.index ~ x | tojson(indent=2) }}{% else %}e{% endfor %}", `{"xs": [1, "a", null, {"b": [2.5, true]}]}`)
 	f.Add("{% macro m(x) %}{{ '%5.2f' % x }}{{ caller() }}{% endmacro %}{% call m(1) %}{{ 'é'[::-1].title() }}{% endcall %}", `{}`)
 	f.Add("{{ '{:>5}'.format(a) }}{{ xs | sort | groupby(0) | map('first') | list }}", `{"a": 1, "xs": [[1], [2]]}`)
+	f.Add("{{ '\xb9\xb9 ' | sort | map('upper') | list }}{{ '\xb9' | title }}", `{}`)
 	f.Fuzz(func(t *testing.T, source, context string) {
 		tmpl, err := Parse(source)
 		if err != nil {
