@@ -8,10 +8,11 @@ from .work import ROOT, Check, Outcome, command, go_tests, script
 TYPES = ("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32 "
          "q6t_b32 q5t_b32 q4t_b32 q3t_b32 q2t_b32 q6_b16t2 q4_b16t2 q2_b16").split()
 SHAPES = "smollm2-135m-instruct llama2-7b mistral-7b m2m100-418m roberta-base mixtral-8x7b-instruct".split()
-EVERY_TYPE = ("llama2-7b", "mixtral-8x7b-instruct")  # a dense model and a mixture have all kernels that depend on the type
-EVERY_SHAPE = ("f16", "q8_b64", "q4_b64")
+FORMS = "f32 f16 bf16 q8_b64 q8_b32t2 q6_b64 q5_b32 q4_b64 q3h_b64 q2_b32 q4t_b32 q6_b16t2".split()  # one type of each way to store weights
+GATED = {"llama2-7b": TYPES, "mixtral-8x7b-instruct": FORMS}  # a dense model and a mixture have all kernels that depend on the type
+GATED_ELSE = "f16 q8_b64 q4_b64".split()
 STREAMED = "llama2-7b llama3-8b-instruct qwen3-8b mixtral-8x7b-instruct deepseek-v3".split()
-SEEDS = 3  # of random modules; other nights have others
+SEEDS = 3  # of random modules and graphs; other nights have others
 ORDERS = [("fwd", "lazy"), ("rev", "lazy"), ("rand:7", "eager")]
 COMPILER = "codegen/compiler"
 MODULE = "github.com/iflowc/iflowc"
@@ -83,13 +84,13 @@ class Plan:
 
     def machine(self):
         """What nvcc makes of the kernels."""
-        for m, q in itertools.product(SHAPES, TYPES):
-            if m in EVERY_TYPE or q in EVERY_SHAPE:
+        for m in SHAPES:
+            for q in GATED.get(m, GATED_ELSE):
                 yield f"gates {m} {q}", "gates", self.go("^TestCUDAGates$", "-gates", f"{m}/{q}")
         yield "gates recurrent", "gates", self.go("^TestCUDAGates$", "-gates", "recurrent")
         for m, q in itertools.product(STREAMED, ["q4_b64", "q8_b64", "f16"]):
             yield f"bytes in flight {m} {q}", "bytes in flight", self.go("^TestCUDATable$", "-table", f"{m}/{q}")
-        for q in TYPES:
+        for q in FORMS:
             yield f"ptx {q}", "ptx", self.go(f"^TestPTX$/^{q}")
         yield "ptx random graphs", "ptx", self.go("^TestPTXOps$")
 
@@ -99,15 +100,15 @@ class Plan:
         families = sorted(folders + [p.stem for p in ROOT.glob("spec/testdata/variants/*.yaml")])
         for f in folders:
             yield f"sizes {f}", "sizes", self.go(f"^TestOddSizes$/^{re.escape(f)}$")
-        for order in ORDERS:
-            yield f"types {order}", "types", self.go("^TestEmulatedTypes$", order=order)
-            for f in families:
-                yield f"family {f} {order}", "family", self.go(f"^TestEmulatedFamilies$/^{re.escape(f)}$", order=order)
+        order = lambda i: ORDERS[(self.seed + i) % len(ORDERS)]  # another seed gives each its next one
+        yield f"types {order(0)}", "types", self.go("^TestEmulatedTypes$", order=order(0))
+        for i, f in enumerate(families):
+            yield f"family {f} {order(i)}", "family", self.go(f"^TestEmulatedFamilies$/^{re.escape(f)}$", order=order(i))
         for seed in range(self.seed, self.seed + SEEDS):
-            yield f"random seed {seed}", "random", self.go("^TestEmulated(Matmuls|Modules)$", seed=seed, order=ORDERS[0])
+            yield f"random seed {seed}", "random", self.go("^TestEmulated(Matmuls|Modules)$", seed=seed, order=order(seed))
         for seed in range(self.seed, self.seed + SEEDS):  # 50 graphs each
             yield f"random graphs seed {seed}", "random", self.go("^TestRandomOps$", seed=seed)
-            yield f"random graphs seed {seed}, emulated", "random", self.go("^TestEmulatedOps$", seed=seed, order=ORDERS[seed % 3])
+            yield f"random graphs seed {seed}, emulated", "random", self.go("^TestEmulatedOps$", seed=seed, order=order(seed))
 
     def all(self):
         yield from self.tests()
@@ -136,15 +137,16 @@ class Plan:
         names = [d.name for d in sorted(self.models.iterdir()) if (d / "expected.json").exists()] if self.models.is_dir() else []
         if not names:
             yield Check("known outputs", "known outputs", why="no folders of --models")
+        several = pairs.DEVICES[1:]
         one = lambda words: lambda: (command(words), Outcome(passed=1))[1]
-        for n in names:
+        for i, n in enumerate(names):
             yield Check(f"known outputs {n}", "known outputs", one(["python3", self.models.parent / "check.py", "--models", self.models, "--only", f"^{re.escape(n)}$", "--extra=--target cuda-emu"]))
-            for d in pairs.DEVICES[1:]:
-                words = ["script/check-partition", "--models", self.models, "--devices", d, "--only", f"^{re.escape(n)}$", "--extra=--target cuda-emu"]
-                yield Check(f"known outputs {n} on {d}", "known outputs", one(words))
-        first, *others = self.pairs.names()
-        # One model by every type and devices; of the others each type once, on devices in turn.
-        rows = [(first, q, d) for q in TYPES for d in pairs.DEVICES] + [(n, q, pairs.DEVICES[(i + k) % len(pairs.DEVICES)]) for i, n in enumerate(others) for k, q in enumerate(TYPES)]
+            d = several[(self.seed + i) % len(several)]
+            words = ["script/check-partition", "--models", self.models, "--devices", d, "--only", f"^{re.escape(n)}$", "--extra=--target cuda-emu"]
+            yield Check(f"known outputs {n} on {d}", "known outputs", one(words))
+        # The first model in every type; of the others each third type, on devices in turn.
+        rows = [(n, q, pairs.DEVICES[(self.seed + i + k) % len(pairs.DEVICES)])
+                for i, n in enumerate(self.pairs.names()) for k, q in enumerate(TYPES) if i == 0 or (i + k + self.seed) % 3 == 0]
         for n, q, d in rows:
             yield Check(f"{n} {q} on {d or 'one GPU'}", "pairs", lambda n=n, q=q, d=d: self.pairs.run(n, q, "", d))
 

@@ -1,8 +1,10 @@
-"""Results of checks by commit, kept under the user's cache so that an interrupted run continues."""
+"""Results of checks by what they check, kept under the user's cache so that an interrupted run continues."""
 
 import dataclasses, hashlib, json, os, pathlib, shutil, time
 
 from . import work
+
+UNSEEN = ("docs/benchmarks/", "tools/check/checkall/")  # no check depends on these
 
 
 def git(*words):
@@ -15,9 +17,10 @@ def changes(but=""):
 
 
 def folder(record):
-    """The folder for this commit. A changed tree has its own, by its contents."""
+    """The folder for this commit and others that differ only in recorded results and in what there is to run. A changed tree has its own."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "iflowc-check-all"
-    name = git("rev-parse", "HEAD")[:12]
+    tree = "\n".join(line for line in git("ls-tree", "-r", "HEAD").splitlines() if not line.partition("\t")[2].startswith(UNSEEN))
+    name = hashlib.sha256(tree.encode()).hexdigest()[:12]
     if changed := changes(but=record):
         h = hashlib.sha256(git("diff", "HEAD").encode())
         for f in changed:
