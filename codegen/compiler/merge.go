@@ -25,7 +25,10 @@ func (m *Model) mergeAdapter() error {
 		return err
 	}
 	defer a.Close()
-	targets := m.mergeTargets()
+	targets, err := m.mergeTargets()
+	if err != nil {
+		return err
+	}
 	names := make([]string, 0, len(targets))
 	for name := range targets {
 		names = append(names, name)
@@ -79,8 +82,11 @@ type mergeTarget struct {
 }
 
 // mergeTargets returns the stored matrices that are no embeddings, by their names.
-func (m *Model) mergeTargets() map[string]mergeTarget {
-	embeddings := m.embeddings()
+func (m *Model) mergeTargets() (map[string]mergeTarget, error) {
+	embeddings, err := m.embeddings()
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]mergeTarget{}
 	aliases := m.AdapterNames()
 	for _, std := range m.Model.Tensors() {
@@ -95,7 +101,7 @@ func (m *Model) mergeTargets() map[string]mergeTarget {
 			out[a.Name] = to
 		}
 	}
-	return out
+	return out, nil
 }
 
 // mergeMatrix adds a matrix of an adapter to a stored one.

@@ -142,7 +142,10 @@ func TestMergedMatrices(t *testing.T) {
 		}
 		defer plain.Close()
 		var sites []manifest.Site
-		targets := plain.mergeTargets()
+		targets, err := plain.mergeTargets()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, file := range slices.Sorted(maps.Keys(targets)) {
 			to := targets[file]
 			if file+".weight" != to.file {
@@ -191,7 +194,10 @@ func TestMergeKeepsEmbeddings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		targets := m.mergeTargets()
+		targets, err := m.mergeTargets()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for name, to := range targets {
 			if name == "output" || name == "lm_head" || strings.Contains(to.file, "embed") || strings.Contains(to.file, "shared") || strings.Contains(to.file, "wte") {
 				t.Errorf("%s: %q is %s", family, name, to.file)

@@ -15,7 +15,11 @@ import (
 
 // addSites describes in a program's manifest which stored matrices adapters change.
 func (m *Model) addSites(p *codegen.CPUModel) error {
-	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), embeddings: m.embeddings(), orders: map[string]int{}}
+	embeddings, err := m.embeddings()
+	if err != nil {
+		return err
+	}
+	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), embeddings: embeddings, orders: map[string]int{}}
 	for _, s := range p.Sites {
 		if err := w.add(s); err != nil {
 			return fmt.Errorf("adapters of %s%v: %w", s.Weight, s.Index, err)
@@ -78,15 +82,21 @@ func (w *siteWriter) add(s layout.Site) error {
 // models and in GGUF files.
 var tiedHeads = []string{"lm_head", "output", "cls.predictions.decoder", "lm_head.decoder", "vocab_projector"}
 
-// embeddings returns the stored matrices that are lookup tables; some are heads too.
-func (m *Model) embeddings() map[string]bool {
+// embeddings returns the stored matrices that the model looks tokens up in; some are heads too.
+func (m *Model) embeddings() (map[string]bool, error) {
+	mod, err := m.Lower()
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]bool{}
-	for _, std := range m.Model.Tensors() {
-		if t, _ := m.Tensor(std); strings.HasSuffix(std, "embeddings.weight") {
-			out[t.File] = true
+	for _, g := range mod.Graphs {
+		for _, op := range g.FindOps("embed") {
+			for _, file := range op.Args[1].Transform.Sources() {
+				out[file] = true
+			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // A rowPair is a row of a site and of a stored matrix.

@@ -42,3 +42,19 @@ func siteNames(sites []manifest.Site) []string {
 	}
 	return slices.Sorted(maps.Keys(names))
 }
+
+// TestSitesOfTiedHeads: an output head that is the embedding has a head's name, for a family
+// of keys and for one of a graph: the embedding's is of a lookup.
+func TestSitesOfTiedHeads(t *testing.T) {
+	t.Parallel()
+	for _, family := range []string{"gemma2", "bitnet"} {
+		p, err := generate(loraModels+family, Options{Quant: "f32"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if names := siteNames(p.whole.CPU.Manifest.Sites); !slices.Contains(names, "lm_head") || slices.Contains(names, "model.embed_tokens") {
+			t.Errorf("%s: adapters change %q", family, names)
+		}
+	}
+}
