@@ -21,14 +21,14 @@ import (
 func TestCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	cellsCases(t, 1, 4, (*madeUpModel).onCPU)
+	cellsCases(t, 4, 32, (*madeUpModel).onCPU)
 }
 
 // TestEmulatedCells is TestCells for the CUDA target, under emulation.
 func TestEmulatedCells(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	cellsCases(t, 1, 3, (*madeUpModel).emulated)
+	cellsCases(t, 3, 24, (*madeUpModel).emulated)
 }
 
 // TestPTXCells is TestCells with nvcc's PTX of the kernels, run by tools/check/ptx.
@@ -39,7 +39,7 @@ func TestPTXCells(t *testing.T) {
 		t.Skip(err)
 	}
 	driver := ptx.NewDriver()
-	cellsCases(t, 1, 2, func(m *madeUpModel, t *testing.T) {
+	cellsCases(t, 2, 5, func(m *madeUpModel, t *testing.T) {
 		m.model.Device = ptxDevice(t, m.model.Manifest, m.gpu, nvcc, driver)()
 	})
 	if driver.Err != nil {
@@ -47,9 +47,9 @@ func TestPTXCells(t *testing.T) {
 	}
 }
 
-// cellsCases tests a number of modules, each with a number of steps.
-func cellsCases(t *testing.T, sample, steps int, load func(*madeUpModel, *testing.T)) {
-	for _, name := range irtest.Sample(t, sample, []string{"recurrence_none", "recurrence_rule", "recurrence_vectors", "scans"}) {
+// cellsCases tests a module with a number of steps, or all modules, each with many.
+func cellsCases(t *testing.T, steps, many int, load func(*madeUpModel, *testing.T)) {
+	for _, name := range irtest.Sample(t, 1, []string{"recurrence_none", "recurrence_rule", "recurrence_vectors", "scans"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile("testdata/ops/" + name + ".ir")
@@ -60,7 +60,7 @@ func cellsCases(t *testing.T, sample, steps int, load func(*madeUpModel, *testin
 			load(m, t)
 			n := steps
 			if irtest.All() {
-				n *= 8
+				n = many
 			}
 			w := newCellWorld(t, m, rand.New(rand.NewPCG(irtest.Seed(t), uint64(len(text)))))
 			for range n {
