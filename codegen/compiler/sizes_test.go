@@ -128,7 +128,7 @@ const vocabulary = 40
 // are as many as the vocabulary only by chance: two matrices of 20, four heads of 10.
 var (
 	constant       = regexp.MustCompile(`relative_attention_bias|e_score_correction_bias|sinks`)
-	tallTables     = regexp.MustCompile(`position|_type_|wpe|experts\.[a-z_]+_bias$|router|indexer\.weights_proj|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
+	tallTables     = regexp.MustCompile(`position|rel_embeddings|_type_|wpe|experts\.[a-z_]+_bias$|router|indexer\.weights_proj|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
 	vocabularyRows = regexp.MustCompile(`shared_mlp|q_b_proj`)
 )
 
