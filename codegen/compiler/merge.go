@@ -83,15 +83,16 @@ type mergeTarget struct {
 
 // mergeTargets returns the stored matrices that are no embeddings, by their names.
 func (m *Model) mergeTargets() (map[string]mergeTarget, error) {
-	embeddings, err := m.embeddings()
+	mod, err := m.Lower()
 	if err != nil {
 		return nil, err
 	}
+	lookups := embeddings(mod)
 	out := map[string]mergeTarget{}
 	aliases := m.AdapterNames()
 	for _, std := range m.Model.Tensors() {
 		t, _ := m.Tensor(std)
-		if len(t.Shape) != 2 || embeddings[t.File] {
+		if len(t.Shape) != 2 || lookups[t.File] {
 			continue
 		}
 		to := mergeTarget{file: t.File, transposed: m.StoresTransposed(std)}

@@ -85,7 +85,7 @@ func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module
 		if err != nil {
 			return nil, nil, InputError{fmt.Errorf("rank %d: %w", i, err)}
 		}
-		if err := m.addSites(cpu); err != nil {
+		if err := m.addSites(cpu, partitioned); err != nil {
 			return nil, nil, fmt.Errorf("rank %d: %w", i, err)
 		}
 		out = append(out, &Rank{Rank: r, CPU: cpu})
@@ -171,5 +171,5 @@ func (m *Model) Code(mod *ir.Module) (*codegen.CPUModel, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
-	return cpu, m.addSites(cpu)
+	return cpu, m.addSites(cpu, mod)
 }

@@ -8,18 +8,16 @@ import (
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/spec"
 )
 
-// addSites describes in a program's manifest which stored matrices adapters change.
-func (m *Model) addSites(p *codegen.CPUModel) error {
-	embeddings, err := m.embeddings()
-	if err != nil {
-		return err
-	}
-	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), embeddings: embeddings, orders: map[string]int{}}
+// addSites describes in a program's manifest which stored matrices adapters change. whole is
+// the module of all ranks.
+func (m *Model) addSites(p *codegen.CPUModel, whole *ir.Module) error {
+	w := siteWriter{stored: m.storedMatrix, aliases: m.AdapterNames(), embeddings: embeddings(whole), orders: map[string]int{}}
 	for _, s := range p.Sites {
 		if err := w.add(s); err != nil {
 			return fmt.Errorf("adapters of %s%v: %w", s.Weight, s.Index, err)
@@ -82,12 +80,8 @@ func (w *siteWriter) add(s layout.Site) error {
 // models and in GGUF files.
 var tiedHeads = []string{"lm_head", "output", "cls.predictions.decoder", "lm_head.decoder", "vocab_projector"}
 
-// embeddings returns the stored matrices that the model looks tokens up in; some are heads too.
-func (m *Model) embeddings() (map[string]bool, error) {
-	mod, err := m.Lower()
-	if err != nil {
-		return nil, err
-	}
+// embeddings returns the stored matrices that a module looks tokens up in; some are heads too.
+func embeddings(mod *ir.Module) map[string]bool {
 	out := map[string]bool{}
 	for _, g := range mod.Graphs {
 		for _, op := range g.FindOps("embed") {
@@ -96,7 +90,7 @@ func (m *Model) embeddings() (map[string]bool, error) {
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // A rowPair is a row of a site and of a stored matrix.
