@@ -1,10 +1,8 @@
-"""Results of checks by what they check, kept under the user's cache so that an interrupted run continues."""
+"""Results of checks by commit, kept under the user's cache so that an interrupted run continues."""
 
 import dataclasses, hashlib, json, os, pathlib, shutil, time
 
 from . import work
-
-UNSEEN = ("docs/benchmarks/", "tools/check/checkall/")  # no check depends on these
 
 
 def git(*words):
@@ -17,9 +15,9 @@ def changes(but=""):
 
 
 def folder(record):
-    """The folder for this commit and others that differ only in recorded results and in what there is to run. A changed tree has its own."""
+    """The folder for this commit and others that differ only in the record. A changed tree has its own, by its contents."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "iflowc-check-all"
-    tree = "\n".join(line for line in git("ls-tree", "-r", "HEAD").splitlines() if not line.partition("\t")[2].startswith(UNSEEN))
+    tree = "\n".join(line for line in git("ls-tree", "-r", "HEAD").splitlines() if line.partition("\t")[2] != record)
     name = hashlib.sha256(tree.encode()).hexdigest()[:12]
     if changed := changes(but=record):
         h = hashlib.sha256(git("diff", "HEAD").encode())
