@@ -44,12 +44,13 @@ func (g gpuKind) needed() float64 { return g.gbs * 1e9 * g.latencyS / float64(g.
 // perClock returns the bytes that an SM gets per clock at full bandwidth.
 func (g gpuKind) perClock() float64 { return g.gbs / float64(g.sms) / g.ghz }
 
-// What the gate demands for one row: of the bytes that must be in flight, and of the four
-// instructions that an SM can issue per clock. More rows are reported. A trellis-coded
+// What the gate demands for one row: of the bytes that must be in flight (a B200 has 84 %
+// of them for the experts of DeepSeek-V3 in q4_b64: whole blocks of 64 columns make fewer
+// blocks than it can run at once), and of the four instructions that an SM can issue per clock. More rows are reported. A trellis-coded
 // weight takes some twelve instructions for four levels, which no GPU with fast memory can
 // issue at full bandwidth: only their number is limited, so that it does not grow.
 const (
-	leastInFlight = 0.9
+	leastInFlight = 0.8
 	mostIssued    = 2.5
 	mostPerWeight = 4.5 // instructions of a thread
 	smallMatrix   = 2 << 20

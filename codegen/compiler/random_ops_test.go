@@ -60,8 +60,8 @@ func TestOps(t *testing.T) {
 	opsCases(t, 3, (*madeUpModel).onCPU)
 }
 
-// TestEmulatedOpsCases is TestOps under emulation: a layer with two states, parts of
-// rows.
+// TestEmulatedOpsCases is TestOps under emulation: narrow experts, a layer with two
+// states, parts of rows.
 func TestEmulatedOpsCases(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
@@ -73,7 +73,7 @@ func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no modules: %v", err)
 	}
-	always := []string{"testdata/ops/two_states.ir", "testdata/ops/views.ir"}
+	always := []string{"testdata/ops/experts_narrow.ir", "testdata/ops/two_states.ir", "testdata/ops/views.ir"}
 	files = slices.DeleteFunc(files, func(f string) bool { return slices.Contains(always, f) })
 	for _, file := range append(irtest.Sample(t, sample, files), always...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -95,8 +95,11 @@ func (m *mixture) products(s *schedule) error {
 	return nil
 }
 
-// hiddenColumns returns the columns per block of the hidden rows of a single row.
-func (m *mixture) hiddenColumns() int { return min(columnsFor(m.Hidden*m.TopK), 64) }
+// hiddenColumns returns the columns per block of the hidden rows of a single row: whole
+// blocks of their packing, whose scales are of all their columns.
+func (m *mixture) hiddenColumns() int {
+	return max(min(columnsFor(m.Hidden*m.TopK), 64), m.hidden.block)
+}
 
 // An expertProduct is the product of some of the experts' matrices with their rows.
 type expertProduct struct {
