@@ -12,14 +12,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// using makes one implementation compute every product that has it.
-func using(impl string) func(d *cuda.Device) {
+// using makes each product use the first of some implementations that it has.
+func using(impls ...string) func(d *cuda.Device) {
 	return func(d *cuda.Device) {
 		d.Profile = &dispatch.Profile{Format: dispatch.Format}
 		for _, s := range d.Plan.Matmuls {
 			same := func(o dispatch.Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }
-			if slices.Contains(s.Impls, impl) && !slices.ContainsFunc(d.Profile.Shapes, same) {
-				d.Profile.Shapes = append(d.Profile.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impl}}})
+			has := func(impl string) bool { return slices.Contains(s.Impls, impl) }
+			if i := slices.IndexFunc(impls, has); i >= 0 && !slices.ContainsFunc(d.Profile.Shapes, same) {
+				d.Profile.Shapes = append(d.Profile.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impls[i]}}})
 			}
 		}
 	}
