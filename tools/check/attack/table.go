@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -111,7 +112,8 @@ func (l ordinary) act(in info) act {
 	return ask(in.fresh(in.scale(l.prompt), obj{"max_tokens": in.scale(l.answer), "ignore_eos": true}))
 }
 
-// all runs the selected attacks and prints a row for each.
+// all runs the selected attacks and prints a row for each. A failure counts if it
+// repeats: of twenty requests, one that another program delays is the p99.
 func (o *options) all() (failed int, err error) {
 	bases := newBaselines(o)
 	first, ran := true, 0
@@ -120,7 +122,8 @@ func (o *options) all() (failed int, err error) {
 			continue
 		}
 		r, err := o.one(bases, &a)
-		if err == nil && len(r.Wrong) > 0 && o.again {
+		if err == nil && len(r.Wrong) > 0 {
+			log.Printf("%s: measured again after %v", a.name, r.Wrong)
 			r, err = o.one(bases, &a)
 		}
 		if err != nil {

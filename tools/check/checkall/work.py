@@ -112,7 +112,7 @@ def command(words, folder=ROOT, env=None):
             out.append(next(lines))
         except StopIteration as end:
             if end.value:
-                raise Failed(f"{' '.join(map(str, words))}: exit {end.value}\n{''.join(out)[-3000:]}")
+                raise Failed(f"{' '.join(map(str, words))}: exit {end.value}\n{''.join(out)[-20000:]}")
             return "".join(out)
 
 
