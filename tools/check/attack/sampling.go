@@ -121,7 +121,7 @@ func shareAttacks() []attack {
 // cacheAttacks repeat requests of other clients.
 func cacheAttacks() []attack {
 	return []attack{
-		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: few, check: probe, do: func(in info) act {
+		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: ordinary{16, 128, 1}, check: probe, do: func(in info) act {
 			return ask(in.fresh(in.scale(128), obj{"max_tokens": 1}))
 		}},
 		{name: "cache-flush", sends: "prompts that are new each time, so that the cache forgets", workers: 16, like: fewRead, do: func(in info) act {
