@@ -44,16 +44,18 @@ func (g gpuKind) needed() float64 { return g.gbs * 1e9 * g.latencyS / float64(g.
 // perClock returns the bytes that an SM gets per clock at full bandwidth.
 func (g gpuKind) perClock() float64 { return g.gbs / float64(g.sms) / g.ghz }
 
-// What the gate demands for one row: of the bytes that must be in flight (a B200 has 84 %
-// of them for the experts of DeepSeek-V3 in q4_b64: whole blocks of 64 columns make fewer
-// blocks than it can run at once), and of the four instructions that an SM can issue per clock. More rows are reported. A trellis-coded
-// weight takes some twelve instructions for four levels, which no GPU with fast memory can
-// issue at full bandwidth: only their number is limited, so that it does not grow.
+// What the gate demands for one row: of the bytes that must be in flight, and of the four
+// instructions that an SM can issue per clock. More rows are reported. Hidden rows of
+// experts are packed in whole blocks of columns, which leaves a B200 fewer thread blocks
+// than it can run at once: 84 % for DeepSeek-V3 in q4_b64. A trellis-coded weight takes
+// some twelve instructions for four levels, which no GPU with fast memory can issue at full
+// bandwidth: only their number is limited, so that it does not grow.
 const (
-	leastInFlight = 0.8
-	mostIssued    = 2.5
-	mostPerWeight = 4.5 // instructions of a thread
-	smallMatrix   = 2 << 20
+	leastInFlight  = 0.9
+	leastOfExperts = 0.8 // hidden rows
+	mostIssued     = 2.5
+	mostPerWeight  = 4.5 // instructions of a thread
+	smallMatrix    = 2 << 20
 )
 
 // A rate is what one matmul of a model does on a GPU for some number of rows.
@@ -70,7 +72,11 @@ type rate struct {
 
 // short returns what full bandwidth lacks; "" if nothing.
 func (r rate) short(g gpuKind) string {
-	need := leastInFlight * math.Min(g.needed(), r.all) // small matrices are in flight as a whole
+	least := leastInFlight
+	if strings.Contains(r.matrix, "_experts_hidden") {
+		least = leastOfExperts
+	}
+	need := least * math.Min(g.needed(), r.all) // small matrices are in flight as a whole
 	switch {
 	case r.inFlight < need:
 		return fmt.Sprintf("%s, %d rows: %.0f bytes in flight per SM, at least %.0f are needed", r.matrix, r.rows, r.inFlight, need)

@@ -38,6 +38,7 @@ type options struct {
 	settle              time.Duration // most time to come to rest
 	fresh               time.Duration // how long a measured ordinary load counts
 	kill                float64       // MB at which the watchdog ends a service
+	again               bool          // a failure counts if it repeats
 	json                bool
 }
 
@@ -74,6 +75,7 @@ func main() {
 	if *short {
 		o.seconds, o.least, o.p50, o.p99, o.floor50, o.floor99 = 0.25, 3, 20, 20, 2000, 4000
 		o.wait, o.settle, o.fresh = 10*time.Second, 5*time.Second, time.Hour
+		o.again = true // a moment beside other programs says little
 	}
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {

@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"log"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -112,8 +111,7 @@ func (l ordinary) act(in info) act {
 	return ask(in.fresh(in.scale(l.prompt), obj{"max_tokens": in.scale(l.answer), "ignore_eos": true}))
 }
 
-// all runs the selected attacks and prints a row for each. A failure counts if it
-// repeats: of twenty requests, one that another program delays is the p99.
+// all runs the selected attacks and prints a row for each.
 func (o *options) all() (failed int, err error) {
 	bases := newBaselines(o)
 	first, ran := true, 0
@@ -122,8 +120,7 @@ func (o *options) all() (failed int, err error) {
 			continue
 		}
 		r, err := o.one(bases, &a)
-		if err == nil && len(r.Wrong) > 0 {
-			log.Printf("%s: measured again after %v", a.name, r.Wrong)
+		if err == nil && len(r.Wrong) > 0 && o.again {
 			r, err = o.one(bases, &a)
 		}
 		if err != nil {
