@@ -34,16 +34,16 @@ func (s *Scheduler) Logprobs(ctx context.Context, j Job, tokens []int32, from, t
 }
 
 // rank sets an event's log-probability and the top most probable tokens.
-func (e *Event) rank(row []float32, top int) (err error) {
+func (e *Event) rank(row []float32, top int) error {
 	total, err := decode.LogSumExp(row)
 	if err != nil {
 		return err
 	}
 	e.Logprob = float64(row[e.Token]) - total
 	if top > 0 {
-		e.Top, err = decode.Top(row, top)
+		e.Top = decode.Top(row, total, top)
 	}
-	return err
+	return nil
 }
 
 // echo adds events for the prompt's tokens that a result's rows predict.

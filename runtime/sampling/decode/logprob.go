@@ -27,12 +27,8 @@ func LogSumExp(logits []float32) (float64, error) {
 }
 
 // Top returns the k most probable tokens of a row of logits in descending order, the
-// smaller id first among equals.
-func Top(logits []float32, k int) ([]Ranked, error) {
-	total, err := LogSumExp(logits)
-	if err != nil {
-		return nil, err
-	}
+// smaller id first among equals. total is the row's LogSumExp.
+func Top(logits []float32, total float64, k int) []Ranked {
 	better := func(a, b Ranked) int {
 		if a.Logprob != b.Logprob {
 			return cmp.Compare(b.Logprob, a.Logprob)
@@ -55,5 +51,5 @@ func Top(logits []float32, k int) ([]Ranked, error) {
 			least = top[k-1].Logprob
 		}
 	}
-	return top, nil
+	return top
 }
