@@ -38,6 +38,7 @@ type result struct {
 	Says     []string `json:"says,omitempty"`
 	Attacker float64  `json:"attacker_cores"` // CPU cores used by the load generator
 	Wrong    []string `json:"wrong"`          // none: passed
+	slow     int      // how many of them are the client's times
 }
 
 // times summarizes the client's observations, in milliseconds.
@@ -185,9 +186,11 @@ func (o *options) judge(a *attack, base, under *phase) result {
 	}
 	if r.Under.P50 > max(o.p50*r.Base.P50, o.floor50) {
 		wrong("median %.1f times", r.Under.P50/r.Base.P50)
+		r.slow++
 	}
 	if r.Under.P99 > max(o.p99*r.Base.P99, o.floor99) {
 		wrong("p99 %.1f times", r.Under.P99/r.Base.P99)
+		r.slow++
 	}
 	return r
 }

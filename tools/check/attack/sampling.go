@@ -106,7 +106,7 @@ func shareAttacks() []attack {
 		{name: "full-queue", sends: "200 long requests at once: the client must not get 429", workers: 200, pause: refused, like: longHall, do: func(in info) act {
 			return ask(in.fresh(in.scale(1000), obj{"max_tokens": in.Context, "ignore_eos": true}))
 		}},
-		{name: "mass-leave", sends: "streams that are left after a moment", workers: 64, like: many, expect: []int{200, 429}, do: func(in info) act {
+		{name: "mass-leave", sends: "streams that are left after a moment", workers: 64, like: manyAsk, expect: []int{200, 429}, do: func(in info) act {
 			return leave(in.fresh(in.scale(128), obj{"max_tokens": in.Context, "stream": true, "ignore_eos": true}), 100*time.Millisecond)
 		}},
 		{name: "kv-exhaustion", sends: "prompts and answers that fill the context: pages run out", workers: 64, like: ordinary{64, 2500, 64}, do: func(in info) act {
@@ -121,7 +121,7 @@ func shareAttacks() []attack {
 // cacheAttacks repeat requests of other clients.
 func cacheAttacks() []attack {
 	return []attack{
-		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: ordinary{16, 128, 1}, check: probe, do: func(in info) act {
+		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: fewAsk, check: probe, do: func(in info) act {
 			return ask(in.fresh(in.scale(128), obj{"max_tokens": 1}))
 		}},
 		{name: "cache-flush", sends: "prompts that are new each time, so that the cache forgets", workers: 16, like: fewRead, do: func(in info) act {

@@ -63,7 +63,7 @@ func textAttacks() []attack {
 		{name: "tokenize-pieces", sends: "4 MB to /tokenize with_pieces", workers: 16, pause: refused, like: few, do: func(info) act {
 			return ask(same(post("/tokenize", []byte(`{"with_pieces":true,"content":"`+fill("a b", largest-64)+`"}`))))
 		}},
-		{name: "embeddings-2048", sends: "2,048 texts to /v1/embeddings", workers: 16, pause: refused, like: few, expect: []int{200, 400, 404, 413, 429}, do: func(info) act {
+		{name: "embeddings-2048", sends: "2,048 texts to /v1/embeddings", workers: 16, pause: refused, like: fewAsk, expect: []int{200, 400, 404, 413, 429}, do: func(info) act {
 			list := make([]string, 2048)
 			for i := range list {
 				list[i] = words(100, uint64(i))
