@@ -142,7 +142,7 @@ func (l *launched) rank(t *testing.T, rank int) *os.Process {
 // stream asks for a long answer and returns it after its first line.
 func stream(t *testing.T, url string) *bufio.Reader {
 	t.Helper()
-	body := `{"prompt": "Once upon a time", "max_tokens": 480, "ignore_eos": true, "stream": true, "n": 16}`
+	body := `{"prompt": "Once upon a time", "max_tokens": 480, "ignore_eos": true, "stream": true, "n": 4}`
 	answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
