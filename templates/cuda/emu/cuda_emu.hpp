@@ -261,8 +261,10 @@ namespace emu {
 template <class V> EMU_NOTSAN inline V shfl(unsigned mask, const char *op, V v, int src, bool ok) {
   static_assert(sizeof(V) <= 8);
   Slot s;
-  s.q[0] = 0;
-  __builtin_memcpy(&s, &v, sizeof v);
+  if constexpr (sizeof(V) == 4)
+    s.q[0] = std::bit_cast<uint32_t>(v);
+  else
+    __builtin_memcpy(&s, &v, sizeof v);
   int p;
   Coll *c = warp_coll(mask, op, &s, p, false, nolast);
   if (!ok)

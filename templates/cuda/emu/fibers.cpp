@@ -374,8 +374,9 @@ EMU_NOTSAN Coll *warp_coll(uint32_t mask, const char *op, const Slot *in, int &p
   else if (c->op != op && strcmp(c->op, op))
     die("warp %d lane %d does %s while its peers do %s", t->warp, t->lane, op, c->op);
   par = c->gen & 1;
-  if (in)
-    c->in[par][t->lane] = *in;
+  if (in) // word by word: one wide load would wait for the stores of its words
+    for (int i = 0; i < 3; i++)
+      c->in[par][t->lane].q[i] = ((const volatile Slot *)in)->q[i];
 #ifdef EMU_TSAN
   if (hb)
     __tsan_release(&c->hb);
@@ -387,11 +388,7 @@ EMU_NOTSAN Coll *warp_coll(uint32_t mask, const char *op, const Slot *in, int &p
     c->arrived = 0;
     c->gen++;
     c->pending = std::popcount(mask);
-    for (uint32_t m = mask & ~(1u << t->lane); m; m &= m - 1) {
-      int l = std::countr_zero(m);
-      b->th[t->warp * 32 + l].st = READY;
-    }
-    w.ready |= mask;
+    w.ready |= mask; // st tells what a fiber waits for, and is read only when none is ready
   } else {
     t->st = WAIT_WARP;
     t->where = op;
@@ -525,10 +522,13 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
   }
   for (int i = 0; i < b->n; i++) {
     Fiber &t = b->th[i];
+    t.lin = i;
+    t.lane = i & 31;
+    t.warp = i >> 5;
     if (!t.sp) {
       char *lo = b->stacks + (STACK + 4096) * i;
       mprotect(lo, 4096, PROT_NONE);
-      t.sp = seed_stack(lo + 4096 + STACK, fiber_main);
+      t.sp = seed_stack(lo + 4096 + STACK - t.lane * 128, fiber_main); // in sets of the L1 cache of its own
 #ifdef EMU_ASAN
       t.stk = lo + 4096;
 #endif
@@ -536,9 +536,6 @@ EMU_NOTSAN void run_block(Executor *b, dim3 bi) {
       t.fiber = __tsan_create_fiber(0);
 #endif
     }
-    t.lin = i;
-    t.lane = i & 31;
-    t.warp = i >> 5;
     t.st = READY;
     t.cur.clear();
     t.groups.clear();
