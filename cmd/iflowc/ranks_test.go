@@ -46,7 +46,8 @@ func TestRanks(t *testing.T) {
 		{"0&1", 2, 1e-4, slices.Repeat([]told{{Exchanged: tokens*layers*2*hidden*4 + outRows*vocab/2*4}}, 2)},
 	} {
 		bin := compiled(t, append([]string{"--devices", c.devices}, demoFlags...)...)
-		for _, front := range fronts(c.ranks) {
+		list := fronts(c.ranks)
+		for _, front := range append(list[:1:1], irtest.Sample(t, 1, list[1:])...) {
 			r := &ranked{bin: bin, front: front}
 			var got struct{ Logits [][]float64 }
 			decode(t, r.call(t, ask), &got)

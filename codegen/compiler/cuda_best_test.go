@@ -82,7 +82,7 @@ func TestEmulatedBest(t *testing.T) {
 		weight func(row, col int) float32
 		known  bool
 	}
-	for _, c := range irtest.SampleBy(t, 3, []weights{
+	for _, c := range irtest.SampleBy(t, 2, []weights{
 		{"random", random, true},
 		{"repeated", func(row, col int) float32 { return float32((row%7*31+col*17)%13) - 6 }, true},
 		{"positive", func(int, int) float32 { return 1 }, true},

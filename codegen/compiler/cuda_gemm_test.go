@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
@@ -105,7 +106,7 @@ func TestKVAppendSync(t *testing.T) {
 func TestEmulatedCapture(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	for _, impl := range []string{"flat_gemm", "cublaslt"} {
+	for _, impl := range irtest.Sample(t, 1, []string{"flat_gemm", "cublaslt"}) {
 		p, err := generate("../../models/demo.yaml", Options{Quant: "q8_b32", Target: "cuda-emu"})
 		if err != nil {
 			t.Fatal(err)

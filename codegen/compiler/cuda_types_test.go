@@ -44,7 +44,7 @@ func TestEmulatedTypes(t *testing.T) {
 			short := ids[:5]
 			want, wantShort := lastLogits(t, p, ids), lastLogits(t, p, short)
 			budgets := map[string]int{"": 5, "gemv": 1, "gemv4": 3, "flat_gemm": 7, "flat_gemm32": 64, "gemm": 64, "cublaslt": 7, "wgmma": 64, "wgmma256": 64}
-			for _, impl := range append(irtest.Sample(t, 3, implsOf(&p.whole.CUDA.Plan)), "") { // "": as it is chosen; TestEmulatedMatmuls has all
+			for _, impl := range append(irtest.Sample(t, 1, implsOf(&p.whole.CUDA.Plan)), "") { // "": as it is chosen; TestEmulatedMatmuls has all
 				m := emulatedWith(t, p, using(impl))
 				ids, want := ids, want
 				if budgets[impl] < 4 {
@@ -68,7 +68,7 @@ func TestEmulatedTypes(t *testing.T) {
 func TestCUDALaunches(t *testing.T) {
 	t.Parallel()
 	models := []string{"../../models/demo.yaml"}
-	for _, shape := range []string{"135m", "1b", "7b"} {
+	for _, shape := range irtest.Sample(t, 1, []string{"135m", "1b", "7b"}) {
 		dir := filepath.Join(t.TempDir(), shape)
 		runIn(t, "../..", "go", "run", "./tools/gen/shapemodel", "-shape", shape, dir)
 		models = append(models, dir)

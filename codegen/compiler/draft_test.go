@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
@@ -25,7 +26,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 		{models["deepseek_v2"], "f32", "f16"}, {models["gemma2"], "f32", "f16"}, {models["bloom"], "f32", "f16"},
 		{models["gpt_oss"], "f32", "bf16"}, {models["mixtral"], "f16", "f32"}, {models["t5"], "f32", "f16"}, {models["bart"], "q8_b32t2", "bf16"},
 	}
-	for _, c := range sampleTypes(t, cases, func(c draftCase) string { return c.quant }) {
+	for _, c := range irtest.Sample(t, 1, cases) {
 		t.Run(fmt.Sprint(c.model, " ", c.quant, " ", c.kv), func(t *testing.T) {
 			p, err := generate(cmp.Or(c.model, "../../models/demo.yaml"), Options{Quant: c.quant, KV: c.kv})
 			if err != nil {

@@ -59,7 +59,7 @@ func isStored(p *Program) func(name string) bool {
 func TestAdaptersAlone(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedCompiler(t)
-	for _, quant := range sampleTypes(t, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64"}, plainType) {
+	for _, quant := range irtest.Sample(t, 1, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64"}) {
 		t.Run(quant, func(t *testing.T) {
 			m := demoModel(t, quant, nil)
 			sites, i := m.Manifest.Sites, 0
