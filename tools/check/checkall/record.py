@@ -39,13 +39,15 @@ def write(every, results, notes):
     table, columns = rows(every, results), ["available", "passed", "refused", "not run", "failed", "cases", "cases skipped"]
     total = sum(table.values(), collections.Counter())
     line = lambda name, r: f"| {name} | " + " | ".join(f"{r[c]:,}" for c in columns) + f" | {r['seconds']:.0f} |"
+    head = state.git("rev-parse", "--short", "HEAD")
+    older = collections.Counter(r.commit for c in every if (r := results.get(c.name)) and r.commit != head)
     left = total["available"] - sum(total[v] for v in ("passed", "refused", "not run", "failed"))
     lines = [
         "# Results of script/check-all", "",
         "This page has the results of `script/check-all --record`, with those of the interrupted runs that it continued.", "",
-        f"Commit {state.git('rev-parse', '--short', 'HEAD')}, {datetime.date.today()}: {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"Commit {head}, {datetime.date.today()}: {platform.machine()}, {os.cpu_count()} CPUs, "
         f"{first('go', 'version').split()[2]}, {first('cc', '--version')}.",
-        *notes, "",
+        *(f"Of these checks, {n:,} ran at {commit}, which differs only in Go tests or this page." for commit, n in older.items()), *notes, "",
         f"| checks | {' | '.join(columns)} | seconds |", "|---" * (len(columns) + 2) + "|",
         *(line(k, r) for k, r in table.items()), line("**all**", total), "",
         "A case is a Go test or subtest without subtests, or one run of another program. Refused: the compiler reports that the model "

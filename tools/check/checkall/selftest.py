@@ -95,6 +95,7 @@ class SelfTest(unittest.TestCase):
             kept = state.State(pathlib.Path(at))
             table = record.rows(planted(6, marks, ""), kept.results)["planted"]
             self.assertEqual((table["available"], table["passed"], table["cases"]), (6, 6, 6))
+            self.assertEqual({r.commit for r in kept.results.values()}, {state.git("rev-parse", "--short", "HEAD")})
         return code
 
     def test_interrupted(self):

@@ -1,4 +1,4 @@
-"""Results of checks by commit, kept under the user's cache so that an interrupted run continues."""
+"""Results of checks, kept under the user's cache so that an interrupted run continues."""
 
 import dataclasses, hashlib, json, os, pathlib, shutil, time
 
@@ -15,9 +15,9 @@ def changes(but=""):
 
 
 def folder(record):
-    """The folder for this commit and others that differ only in the record. A changed tree has its own, by its contents."""
+    """The folder for this commit and others that differ only in Go tests and the record. A changed tree has its own, by its contents."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "iflowc-check-all"
-    tree = "\n".join(line for line in git("ls-tree", "-r", "HEAD").splitlines() if line.partition("\t")[2] != record)
+    tree = "\n".join(line for line in git("ls-tree", "-r", "HEAD").splitlines() if not line.endswith(("_test.go", "\t" + record)))
     name = hashlib.sha256(tree.encode()).hexdigest()[:12]
     if changed := changes(but=record):
         h = hashlib.sha256(git("diff", "HEAD").encode())
@@ -34,7 +34,7 @@ class State:
     """Results in a file of JSON lines, one written as soon as it is known. A line that was cut off is ignored."""
 
     def __init__(self, at, fresh=False):
-        self.at, self.results = at, {}
+        self.at, self.results, self.commit = at, {}, git("rev-parse", "--short", "HEAD")
         if fresh:
             shutil.rmtree(at, ignore_errors=True)
         at.mkdir(parents=True, exist_ok=True)
@@ -52,6 +52,7 @@ class State:
             self.to.write("\n")
 
     def add(self, name, out):
+        out.commit = self.commit
         self.results[name] = out
         self.to.write(json.dumps({"name": name, **dataclasses.asdict(out)}) + "\n")
         self.to.flush()
