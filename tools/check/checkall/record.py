@@ -30,7 +30,7 @@ def reasons(every, results):
         if r and r.why and r.verdict != "refused":
             out[c.kind, r.why] += 1
         elif r and r.skipped and not r.why:
-            out[c.kind, "some cases were skipped"] += 0
+            out[c.kind, "some cases were skipped"] += 1
     return out
 
 
