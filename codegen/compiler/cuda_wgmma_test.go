@@ -3,6 +3,7 @@ package compiler
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -77,24 +78,38 @@ var gemmSettings = []string{"lazy fwd", "eager fwd", "lazy rev", "lazy rand:5", 
 // run prints; "" if all agree with the plain loop.
 func emulateGemm(t *testing.T, files map[string]string, dump string, settings []string) string {
 	t.Helper()
-	cc, err := exec.LookPath("g++")
+	cc, err := toolchain.FindCompiler(t.Context(), "g++")
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir()
-	for _, list := range []map[string]string{files, templates.CUDAEmulation()} {
-		for name, text := range list {
+	flags := []string{"-std=c++20", "-fno-strict-aliasing", "-w", "-ffp-contract=off", "-O1"}
+	sources := maps.Clone(files)
+	maps.Copy(sources, templates.CUDAEmulation())
+	parts := append([]string{cc.Identity()}, flags...)
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		parts = append(parts, name, sources[name])
+	}
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cache.Close()
+	program, err := cache.Make("lib", toolchain.Key(parts...), "", func(dir, out string) error {
+		for name, text := range sources {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
+				return err
 			}
 		}
+		runIn(t, dir, cc.Path, append(flags, "-include", "cuda_emu.hpp", "-x", "c++", "-c", "gemm.cu", "-o", "gemm.o")...)
+		runIn(t, dir, cc.Path, append(flags, "gemm.o", "fibers.cpp", "-o", out, "-lpthread")...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	flags := []string{"-std=c++20", "-fno-strict-aliasing", "-w", "-march=native", "-ffp-contract=off"}
-	runIn(t, dir, cc, append(flags, "-O1", "-include", "cuda_emu.hpp", "-x", "c++", "-c", "gemm.cu", "-o", "gemm.o")...)
-	runIn(t, dir, cc, append(flags, "-O1", "gemm.o", "fibers.cpp", "-o", "gemm", "-lpthread")...)
 	for _, setting := range settings {
 		async, order, _ := strings.Cut(setting, " ")
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "gemm"), dump)
+		cmd := exec.CommandContext(t.Context(), program, dump)
 		cmd.Env = append(os.Environ(), "EMU_CPASYNC="+async, "EMU_ORDER="+order)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return setting + ": " + string(out)
