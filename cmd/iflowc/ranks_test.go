@@ -136,7 +136,7 @@ func TestRanksFail(t *testing.T) {
 			t.Run(c.name+" "+filepath.Base(front[0]), func(t *testing.T) {
 				t.Parallel()
 				w := slices.Concat(front, []string{own}, c.args)
-				got := call(t, mpiEnv, w[0], w[1:]...)
+				got := call(t, mpiEnv(t), w[0], w[1:]...)
 				if got.code == 0 || !strings.Contains(got.stderr, c.want) {
 					t.Errorf("exit %d: %s, expected %q", got.code, got.stderr, c.want)
 				}
@@ -228,7 +228,7 @@ func compareServing(t *testing.T, r *ranked, whole string) {
 	args := []string{"serve", "--port", "0", "--log", "none", "--isa", "portable"}
 	w := slices.Concat(r.front[1:], []string{r.bin}, args, []string{"--rank-timeout", "5m"})
 	ranks := exec.Command(r.front[0], w...)
-	ranks.Env = append(os.Environ(), mpiEnv...)
+	ranks.Env = append(os.Environ(), mpiEnv(t)...)
 	addresses := []string{listening(t, exec.Command(whole, args...)), listening(t, ranks)}
 	got := make([][]string, len(addresses))
 	var all sync.WaitGroup
@@ -272,8 +272,17 @@ func choicesOf(url, body string) string {
 	return string(answer.Choices) + string(answer.Error)
 }
 
-// mpiEnv lets mpirun start as many ranks as it is told to.
-var mpiEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}
+// mpiEnv lets mpirun start as many ranks as it is told to, with a folder of its own: Open
+// MPI's sessions share one, which each removes at its end while another may make it.
+func mpiEnv(t *testing.T) []string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mpi") // t.TempDir is too long for the names of sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_orte_tmpdir_base=" + dir}
+}
 
 // fronts are what may stand in front of a command: nothing, or a launcher that
 // is here.
@@ -297,7 +306,7 @@ type ranked struct {
 func (r *ranked) call(t *testing.T, args []string) string {
 	t.Helper()
 	w := slices.Concat(r.front, []string{r.bin}, args, []string{"--rank-timeout", "5m"})
-	return call(t, mpiEnv, w[0], w[1:]...).succeed(t)
+	return call(t, mpiEnv(t), w[0], w[1:]...).succeed(t)
 }
 
 // furthest is the largest difference between two tables of one shape.
