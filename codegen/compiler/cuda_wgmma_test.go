@@ -78,35 +78,32 @@ var gemmSettings = []string{"lazy fwd", "eager fwd", "lazy rev", "lazy rand:5", 
 // run prints; "" if all agree with the plain loop.
 func emulateGemm(t *testing.T, files map[string]string, dump string, settings []string) string {
 	t.Helper()
-	cc, err := toolchain.FindCompiler(t.Context(), "g++")
-	if err != nil {
-		t.Skip(err)
-	}
-	flags := []string{"-std=c++20", "-fno-strict-aliasing", "-w", "-ffp-contract=off", "-O1"}
-	sources := maps.Clone(files)
-	maps.Copy(sources, templates.CUDAEmulation())
-	parts := append([]string{cc.Identity()}, flags...)
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		parts = append(parts, name, sources[name])
-	}
 	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cache.Close()
-	program, err := cache.Make("lib", toolchain.Key(parts...), "", func(dir, out string) error {
-		for name, text := range sources {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				return err
-			}
+	b := &toolchain.Builder{Cache: cache, CC: devicetest.NeedCompiler(t)}
+	emulation := map[string][]byte{}
+	for _, list := range []map[string]string{templates.CUDAHeaders(), templates.CUDAEmulation()} {
+		for name, text := range list {
+			emulation[name] = []byte(text)
 		}
-		runIn(t, dir, cc.Path, append(flags, "-include", "cuda_emu.hpp", "-x", "c++", "-c", "gemm.cu", "-o", "gemm.o")...)
-		runIn(t, dir, cc.Path, append(flags, "gemm.o", "fibers.cpp", "-o", out, "-lpthread")...)
-		return nil
+	}
+	headers := maps.Clone(emulation)
+	for name, text := range files {
+		headers[name] = []byte(text)
+	}
+	flags := []string{"-std=c++20", "-fno-strict-aliasing", "-w", "-ffp-contract=off", "-O1"}
+	objects, err := b.Objects(t.Context(), []toolchain.Unit{
+		{Name: "gemm.cpp", Source: []byte("#include \"cuda_emu.hpp\"\n#include \"gemm.cu\"\n"), Headers: headers, Flags: flags},
+		{Name: "fibers.cpp", Source: emulation["fibers.cpp"], Headers: emulation, Flags: flags},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := filepath.Join(t.TempDir(), "gemm")
+	runIn(t, "", b.CC.Path, append(objects, "-o", program, "-lstdc++", "-lm", "-lpthread")...)
 	for _, setting := range settings {
 		async, order, _ := strings.Cut(setting, " ")
 		cmd := exec.CommandContext(t.Context(), program, dump)

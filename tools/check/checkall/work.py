@@ -23,7 +23,7 @@ class Outcome:
     skipped: int = 0
     failed: int = 0
     seconds: float = 0
-    commit: str = ""
+    commit: str = ""  # that it ran at
 
 
 @dataclasses.dataclass
