@@ -22,6 +22,7 @@ type servingFlags struct {
 	NoPrefix    bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
 	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Default max_tokens of requests (default: the rest of the context)."`
 	Strategy    string        `placeholder:"NAME" help:"Default sampling method of requests: ${strategies}."`
+	Reasoning   int           `name:"reasoning-budget" default:"-1" placeholder:"N" help:"Default maximum tokens of reasoning, after which the answer begins; 0: no reasoning, -1: no limit (default)."`
 	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a built-in name, a file, or the template's text (default: the model's own)."`
 }
 
@@ -33,7 +34,7 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 	for _, v := range []struct {
 		name     string
 		n, least int
-	}{{"parallel", f.Parallel, 0}, {"context", f.Context, 0}, {"pages", f.Pages, 0}, {"batch-tokens", f.BatchTokens, 1}, {"max-tokens", f.MaxTokens, 0}} {
+	}{{"parallel", f.Parallel, 0}, {"context", f.Context, 0}, {"pages", f.Pages, 0}, {"batch-tokens", f.BatchTokens, 1}, {"max-tokens", f.MaxTokens, 0}, {"reasoning-budget", f.Reasoning, -1}} {
 		if v.n < v.least || v.n > 1<<20 {
 			return engine.Options{}, wrong(fmt.Errorf("--%s %d: expected a number between %d and %d", v.name, v.n, v.least, 1<<20))
 		}
@@ -58,7 +59,7 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
 	g := generationConfig(m.manifest.Generation)
 	e := &m.manifest.Engine
-	d := server.Defaults{Temperature: 1, MaxTokens: cmp.Or(f.MaxTokens, e.MaxOutput), Strategy: cmp.Or(f.Strategy, e.Strategy), RepetitionPenalty: g.number("repetition_penalty", 0)}
+	d := server.Defaults{Temperature: 1, MaxTokens: cmp.Or(f.MaxTokens, e.MaxOutput), Strategy: cmp.Or(f.Strategy, e.Strategy), RepetitionPenalty: g.number("repetition_penalty", 0), ReasoningBudget: &f.Reasoning}
 	if g["do_sample"] == true {
 		d.Temperature = g.number("temperature", 1)
 		d.TopK = max(0, g.whole("top_k", 0))

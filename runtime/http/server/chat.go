@@ -29,14 +29,18 @@ type chatRequest struct {
 	Parallel      *bool             `json:"parallel_tool_calls"`   // false: at most one call per answer
 
 	Template  variables         `json:"chat_template_kwargs"`   // more variables of the chat template
-	Effort    *string           `json:"reasoning_effort"`       // variable of the chat template
+	Effort    *string           `json:"reasoning_effort"`       // "none": no reasoning; other words are the variable of the chat template, or a budget if it has none
+	Thinking  *thinking         `json:"thinking"`               // whether, and how much, the model reasons
 	Documents []json.RawMessage `json:"documents"`              // documents for the chat template
 	Continue  bool              `json:"continue_final_message"` // continue the last message instead of starting a new one
 	AddPrompt *bool             `json:"add_generation_prompt"`  // false: leave out the header of the assistant's message
 
+	reasoningKeys
 	unsupported
 	unsupportedChat
 	withoutEffect
+
+	budget int // maximum number of tokens of the reasoning; negative: no limit
 }
 
 type streamOptions struct {
@@ -156,13 +160,8 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		logprobs = req.TopLogprobs
 	}
 	g := generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs}
-	if constraint != nil && req.afterReasoning(constraint, s.cfg.Template) {
-		read := func() *chat.Reader {
-			return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Reasoning: true})
-		}
-		if read().Reasoning() {
-			g.reasoning = read
-		}
+	if constraint == nil || req.afterReasoning(constraint, s.cfg.Template) {
+		g.reasoning = s.reasoning(req, prompt.IDs, choice.tools, constraint != nil, eos)
 	}
 	a, err := s.generate(r, &req.sampling, g)
 	if err != nil {
@@ -189,12 +188,15 @@ func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, 
 	if err = s.checkChat(r, req); err != nil {
 		return choice, nil, err
 	}
+	if err = s.reason(req); err != nil {
+		return choice, nil, err
+	}
 	if choice, err = s.toolChoice(req); err != nil {
 		return choice, nil, err
 	}
 	err = s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
 		prompt, err = s.render(req.Messages, chat.RenderOptions{
-			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
+			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.Template, Limit: within,
 		})
 		return err
 	})
@@ -259,14 +261,6 @@ func (r *chatRequest) limit() *int {
 		return r.MaxCompletion
 	}
 	return r.MaxTokens
-}
-
-// variables returns the template variables that the request sets.
-func (r *chatRequest) variables() map[string]any {
-	if r.Effort == nil {
-		return r.Template
-	}
-	return r.Template.or("reasoning_effort", *r.Effort)
 }
 
 // whole returns a finished choice.

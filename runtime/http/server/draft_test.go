@@ -27,6 +27,17 @@ func (knower) Propose(history []int32, room speculate.Room) speculate.Draft {
 	return speculate.Draft{Tree: speculate.Path(d...)}
 }
 
+// draftsGreedy drafts only for requests that ask for it.
+func draftsGreedy(method string) (func() speculate.Drafter, error) {
+	switch method {
+	case "", "none":
+		return nil, nil
+	case "greedy":
+		return func() speculate.Drafter { return knower{} }, nil
+	}
+	return nil, fmt.Errorf("%q is not known", method)
+}
+
 // TestDrafts checks that answers are the same with and without drafts, greedy and
 // sampled, and that usage counts accepted tokens.
 func TestDrafts(t *testing.T) {

@@ -114,7 +114,8 @@ func constrainedOver(t testing.TB, source, alphabet string, added ...string) *se
 	const vocab = devicetest.NaNID // without the token that makes the fake model's logits NaN
 	maker := grammar.NewMaker(vocab, tok.Bytes, []int32{devicetest.EOS})
 	format := template.CallFormat()
-	return start(t, func(c *server.Config, o *scheduler.Options, _ *engine.Options) {
+	return start(t, func(c *server.Config, o *scheduler.Options, e *engine.Options) {
+		e.Draft, c.Drafter = 6, draftsGreedy
 		m := *c.Manifest
 		m.Vocab, o.Vocab = vocab, vocab
 		c.Manifest, c.Tokenizer, c.Template, c.Embedder = &m, tok, template, lengths{}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
-	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 // A generation holds the parameters of generate besides those of sampling.
@@ -20,8 +19,8 @@ type generation struct {
 	constraint *Constraint
 	logprobs   int
 	echo       bool
-	reasoning  func() *chat.Reader // reads the reasoning that the prompt has begun; nil: it has begun none
-	ended      func()              // called when the generation has ended; may be nil
+	reasoning  func() decode.Reasoning // of a choice; nil: tokens before the answer are not limited
+	ended      func()                  // called when the generation has ended; may be nil
 }
 
 // generate starts the generation of a request's choices.

@@ -26,6 +26,7 @@ type messagesRequest struct {
 	Region        json.RawMessage    `json:"inference_geo"`        // accepted without effect
 	Template      variables          `json:"chat_template_kwargs"` // more variables of the chat template
 
+	reasoningKeys
 	unsupported
 	unsupportedMessages
 	withoutEffect
@@ -35,10 +36,10 @@ type messageMetadata struct {
 	User *string `json:"user_id"` // end user of the client; the client's fair share is divided among its users
 }
 
-// thinking is the key thinking of a message.
+// thinking is the key thinking of messages and chat completions.
 type thinking struct {
-	Type    string  `json:"type"`          // "enabled" or "adaptive": variable enable_thinking of the chat template; "disabled"
-	Budget  *int    `json:"budget_tokens"` // accepted without effect: max_tokens limits reasoning and answer together
+	Type    string  `json:"type"`          // "enabled" or "adaptive": the model may reason; "disabled": it does not
+	Budget  *int    `json:"budget_tokens"` // maximum number of tokens of reasoning, after which the answer begins
 	Display *string `json:"display"`       // accepted without effect: reasoning is returned in full
 }
 
@@ -176,29 +177,23 @@ func (q *messagesRequest) chat() (*chatRequest, error) {
 	if q.Metadata.User != nil && c.User == "" {
 		c.User = *q.Metadata.User
 	}
-	if err := q.think(c); err != nil {
-		return nil, err
-	}
+	q.think(c)
 	if err := q.format(c); err != nil {
 		return nil, err
 	}
 	return c, q.tools(c)
 }
 
-// think sets the template's variables for reasoning.
-func (q *messagesRequest) think(c *chatRequest) error {
-	on := false
-	if t := q.Thinking; t != nil {
-		if t.Type != "enabled" && t.Type != "adaptive" && t.Type != "disabled" {
-			return invalid("thinking", "thinking.type: expected enabled, adaptive or disabled")
-		}
-		on = t.Type != "disabled"
-	}
+// think copies what a message says of reasoning. Without a word the template should begin
+// none.
+func (q *messagesRequest) think(c *chatRequest) {
+	c.Thinking, c.reasoningKeys = q.Thinking, q.reasoningKeys
 	if q.Output != nil {
 		c.Effort = q.Output.Effort
 	}
-	c.Template = c.Template.or("enable_thinking", on)
-	return nil
+	if c.Thinking == nil && c.Effort == nil {
+		c.Template = c.Template.or("enable_thinking", false)
+	}
 }
 
 // format sets the constraint of the answer.

@@ -167,9 +167,12 @@ func (q *ollamaCommon) fill(s *Server, c *chatRequest) error {
 	switch {
 	case isNeutral(q.Think, `""`):
 	case json.Unmarshal(q.Think, &on) == nil:
-		c.Template = variables{"enable_thinking": on}
+		c.Thinking = &thinking{Type: "disabled"}
+		if on {
+			c.Thinking.Type = "enabled"
+		}
 	case json.Unmarshal(q.Think, &effort) == nil:
-		c.Template, c.Effort = variables{"enable_thinking": true}, &effort
+		c.Effort = &effort
 	default:
 		return invalid("think", "think: expected true, false, or \"low\", \"medium\" or \"high\"")
 	}

@@ -3,53 +3,149 @@
 package server
 
 import (
+	"encoding/json"
+
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// A reasonedMask lets a model end the reasoning that its prompt has begun. Then the mask
-// of the answer begins.
-type reasonedMask struct {
-	answer decode.Mask
-	reader *chat.Reader // nil: the reasoning has ended
-	all    []uint64     // all tokens but those that end an answer
+// reasoningKeys are the keys of a request that limit its reasoning.
+type reasoningKeys struct {
+	ThinkingBudget  *int `json:"thinking_token_budget"`   // maximum number of tokens of reasoning, after which the answer begins; 0: no reasoning; -1: no limit
+	ReasoningBudget *int `json:"reasoning_budget_tokens"` // llama.cpp's name of thinking_token_budget
 }
 
-// afterReasoning returns a mask that begins after the reasoning that reader reads.
-func (s *Server) afterReasoning(answer decode.Mask, reader *chat.Reader, eos []int32) decode.Mask {
-	all := make([]uint64, (s.cfg.Manifest.Vocab+63)/64)
-	for i := range all {
-		all[i] = ^uint64(0)
+// efforts are the budgets of reasoning_effort for models whose template has no such
+// variable. They are those that Google's API has for models with budgets.
+var efforts = map[string]int{"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": -1, "max": -1}
+
+// reason resolves what a request says of reasoning: it sets the variables of the
+// template, and the budget.
+func (s *Server) reason(r *chatRequest) error {
+	on, err := r.reasons()
+	if err != nil {
+		return err
 	}
-	for _, id := range eos {
-		if int(id) < s.cfg.Manifest.Vocab {
-			all[id/64] &^= 1 << (id % 64)
+	asked, err := r.askedBudget()
+	if err != nil {
+		return err
+	}
+	budget := or(s.cfg.Defaults.ReasoningBudget, -1)
+	if budget == 0 && or(on, false) {
+		budget = -1
+	}
+	if e := or(r.Effort, ""); e != "" {
+		if e != "none" && !s.cfg.Template.Mentions("reasoning_effort") {
+			n, known := efforts[e]
+			if !known {
+				return invalid("reasoning_effort", "reasoning_effort %.20q: expected none, minimal, low, medium, high, xhigh or max", e)
+			}
+			budget = n
+		}
+		r.Template = r.Template.or("reasoning_effort", e)
+	}
+	budget = or(asked, budget)
+	if !or(on, true) {
+		budget = 0
+	}
+	if budget == 0 {
+		on = new(false)
+	}
+	if on != nil {
+		for name, value := range chat.ReasoningVariables(*on) {
+			r.Template = r.Template.or(name, value)
 		}
 	}
-	return &reasonedMask{answer, reader, all}
-}
-
-// Mask returns the tokens that may come next.
-func (m *reasonedMask) Mask() ([]uint64, error) {
-	if m.reader != nil {
-		return m.all, nil
+	if budget > 0 {
+		r.Template = r.Template.or("thinking_budget", budget)
 	}
-	return m.answer.Mask()
-}
-
-// Ready reports whether Mask would return without blocking.
-func (m *reasonedMask) Ready(notify func()) bool { return m.reader != nil || m.answer.Ready(notify) }
-
-// Accept adds the chosen token.
-func (m *reasonedMask) Accept(token int32) error {
-	if m.reader == nil {
-		return m.answer.Accept(token)
-	}
-	if m.reader.Push(token); !m.reader.Reasoning() {
-		m.reader = nil
-	}
+	r.budget = budget
 	return nil
 }
 
-// Done reports whether only the end may follow.
-func (m *reasonedMask) Done() bool { return m.reader == nil && m.answer.Done() }
+// reasons reports whether the request wants reasoning; nil: it does not say.
+func (r *chatRequest) reasons() (on *bool, err error) {
+	if t := r.Thinking; t != nil {
+		if t.Type != "enabled" && t.Type != "adaptive" && t.Type != "disabled" {
+			return nil, invalid("thinking", "thinking.type: expected enabled, adaptive or disabled")
+		}
+		on = new(t.Type != "disabled")
+	}
+	if e := or(r.Effort, ""); e != "" {
+		on = new(e != "none")
+	}
+	return on, nil
+}
+
+// askedBudget returns the budget of the request, or nil.
+func (r *chatRequest) askedBudget() (budget *int, err error) {
+	type key struct {
+		name  string
+		value *int
+	}
+	keys := []key{{"thinking_token_budget", r.ThinkingBudget}, {"reasoning_budget_tokens", r.ReasoningBudget}}
+	if t := r.Thinking; t != nil {
+		keys = append(keys, key{"thinking.budget_tokens", t.Budget})
+	}
+	for _, k := range keys {
+		if k.value == nil {
+			continue
+		}
+		if *k.value < -1 {
+			return nil, invalid(k.name, "%s: expected a number of tokens, 0 for no reasoning, or -1 for no limit", k.name)
+		}
+		budget = k.value
+	}
+	return budget, nil
+}
+
+// reasoning returns what the sampler of a choice must know of the reasoning before the
+// answer; nil: nothing. constrained: the answer has a mask, which begins after reasoning
+// that the prompt has begun.
+func (s *Server) reasoning(r *chatRequest, prompt []int32, tools []json.RawMessage, constrained bool, eos []int32) func() decode.Reasoning {
+	read := func() *chat.Reader {
+		return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt, chat.ReaderOptions{Tools: len(tools) > 0, Schemas: tools, Reasoning: true})
+	}
+	inside := read().Reasoning()
+	if constrained && !inside || !constrained && (r.budget < 0 || !s.cfg.Template.MarksReasoning()) {
+		return nil
+	}
+	var inner []uint64
+	if constrained {
+		inner = allBut(eos, s.cfg.Manifest.Vocab)
+	}
+	var end chat.ReasoningEnd
+	if r.budget >= 0 {
+		end = s.reasoningEnd()
+	}
+	return func() decode.Reasoning {
+		reader := read()
+		return decode.Reasoning{
+			Inside: inside, Budget: r.budget, Inner: inner,
+			Push: func(token int32) (inside, more bool) {
+				reader.Push(token)
+				return reader.Reasoning(), reader.MayReason()
+			},
+			Close: func(again bool) []int32 {
+				if again || len(tools) == 0 || constrained {
+					return end.Answer
+				}
+				return end.Turn
+			},
+		}
+	}
+}
+
+// allBut returns a mask of all tokens but some.
+func allBut(list []int32, vocab int) []uint64 {
+	all := make([]uint64, (vocab+63)/64)
+	for i := range all {
+		all[i] = ^uint64(0)
+	}
+	for _, id := range list {
+		if int(id) < vocab {
+			all[id/64] &^= 1 << (id % 64)
+		}
+	}
+	return all
+}

@@ -32,6 +32,7 @@ type responsesRequest struct {
 	CacheKey      *string            `json:"prompt_cache_key"`     // returned with the response; prefixes are always cached
 	Template      variables          `json:"chat_template_kwargs"` // more variables of the chat template
 
+	reasoningKeys
 	unsupported
 	unsupportedResponses
 	withoutEffect
@@ -59,7 +60,7 @@ type textFormat struct {
 
 // responseReasoning is the key reasoning of a response.
 type responseReasoning struct {
-	Effort  *string `json:"effort"`           // variable reasoning_effort of the chat template
+	Effort  *string `json:"effort"`           // like reasoning_effort of chat completions
 	Summary *string `json:"summary"`          // "auto", "concise" or "detailed": return the reasoning as its summary
 	Older   *string `json:"generate_summary"` // older name of summary
 }
@@ -148,7 +149,7 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 		return nil, err
 	}
 	c := &chatRequest{
-		sampling: req.sampling, Model: req.Model, Messages: messages, MaxTokens: req.MaxTokens, Parallel: req.Parallel, Template: req.Template,
+		sampling: req.sampling, Model: req.Model, Messages: messages, MaxTokens: req.MaxTokens, Parallel: req.Parallel, Template: req.Template, reasoningKeys: req.reasoningKeys,
 		Logprobs: slices.Contains(req.Include, includeLogprobs), TopLogprobs: req.TopLogprobs,
 	}
 	if req.Reasoning != nil {

@@ -25,7 +25,8 @@ type Defaults struct {
 	TopP, MinP        float64
 	RepetitionPenalty float64
 	Strategy          string
-	MaxTokens         int // 0: the rest of the context
+	MaxTokens         int  // 0: the rest of the context
+	ReasoningBudget   *int // maximum number of tokens of reasoning; nil or -1: no limit
 	EOS               []int32
 	Exclude           []int32 // tokens that named strategies never sample, such as the unknown token
 }
@@ -214,7 +215,7 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation) ([]*decode
 	}
 	list := make([]*decode.Sampler, p.choices())
 	for i := range list {
-		set.Seed = seed + uint64(i)
+		set.Seed, set.Mask = seed+uint64(i), nil
 		if c := g.constraint; c != nil {
 			if s.cfg.Constrain == nil {
 				return nil, invalid(c.Key, "%s: structured output (%s) is not supported by this service", c.Key, c.Kind)
@@ -222,9 +223,9 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation) ([]*decode
 			if set.Mask, err = s.constrain(r, *c); err != nil {
 				return nil, err
 			}
-			if g.reasoning != nil {
-				set.Mask = s.afterReasoning(set.Mask, g.reasoning(), g.eos)
-			}
+		}
+		if g.reasoning != nil {
+			set.Mask = g.reasoning().Then(set.Mask)
 		}
 		if list[i], err = decode.NewSampler(set, len(g.ids)); err != nil {
 			return nil, invalid(samplerParam(set), "%v", err)

@@ -93,6 +93,8 @@ type Server struct {
 	stored   *responseStore
 	longest  func() int // maximum bytes of text per token; 0: there is no tokenizer
 
+	reasoningEnd func() chat.ReasoningEnd
+
 	local  bool        // the listener is on a loopback address
 	ending atomic.Bool // refuse new requests
 }
@@ -134,6 +136,7 @@ func New(cfg Config) *Server {
 		}
 		return cfg.Tokenizer.Longest()
 	})
+	s.reasoningEnd = sync.OnceValue(func() chat.ReasoningEnd { return cfg.Template.ReasoningEnd(cfg.Tokenizer) })
 	go s.longest() // decodes the whole vocabulary, so compute it ahead of the first request
 	s.counts.register(cfg.Registry, cfg.Scheduler)
 	for _, route := range s.routes() {

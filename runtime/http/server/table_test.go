@@ -163,7 +163,7 @@ var overBounds = map[string]string{
 	"tools": `"tools":` + list(129, `{"function":{"name":"f"}}`), "tools[].type": `"tools":[{"type":"x","function":{"name":"f"}}]`, "tools[].function": `"tools":[{"type":"function"}]`,
 	"tools[].function.name": `"tools":[{"function":{"name":` + text(129) + `}}]`, "tools[].function.parameters": `"tools":[{"function":{"name":"f","parameters":{"a":` + text(300_000) + `}}}]`,
 	"tool_choice": `"tool_choice":` + text(263_000), "functions": `"functions":[{"name":"f"}]`, "parallel_tool_calls": `"parallel_tool_calls":1`, "chat_template_kwargs": `"chat_template_kwargs":{"a":` + text(17_000) + `}`,
-	"reasoning_effort": `"reasoning_effort":` + text(65), "documents": `"documents":` + list(4097, "{}"), "continue_final_message": `"continue_final_message":1`, "add_generation_prompt": `"add_generation_prompt":1`,
+	"reasoning_effort": `"reasoning_effort":` + text(65), "thinking_token_budget": `"thinking_token_budget":-2`, "reasoning_budget_tokens": `"reasoning_budget_tokens":-2`, "documents": `"documents":` + list(4097, "{}"), "continue_final_message": `"continue_final_message":1`, "add_generation_prompt": `"add_generation_prompt":1`,
 	"prompt": `"prompt":` + list(257, `"a"`), "suffix": `"suffix":"a"`, "echo": `"echo":1`, "best_of": `"best_of":3`,
 	"input": `"input":` + list(2049, `"a"`), "encoding_format": `"encoding_format":"x"`, "dimensions": `"dimensions":0`, "prompt_name": `"prompt_name":"other"`,
 	"input_prefix": `"input_prefix":null`, "input_suffix": `"input_suffix":null`, "input_extra": `"input_extra":` + list(257, `{"text":"a"}`), "input_extra[].filename": `"input_extra":[{"filename":` + text(257) + `}]`,

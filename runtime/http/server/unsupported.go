@@ -77,11 +77,9 @@ type unsupportedChat struct {
 	Instructions     json.RawMessage `json:"instructions" neutral:"\"\"" use:"a message of the role system"`
 	MediaOptions     json.RawMessage `json:"mm_processor_kwargs" neutral:"{}"`
 	Modalities       json.RawMessage `json:"modalities" neutral:"[]|[\"text\"]"`
-	ReasoningBudget  json.RawMessage `json:"reasoning_budget_tokens" neutral:"-1"`
 	ReasoningFormat  json.RawMessage `json:"reasoning_format" neutral:"\"auto\"|\"deepseek\""`
 	Suffix           json.RawMessage `json:"suffix" neutral:"\"\""`
 	Text             json.RawMessage `json:"text" use:"response_format"`
-	ThinkingBudget   json.RawMessage `json:"thinking_token_budget" neutral:"-1"`
 	ThinkingOpen     json.RawMessage `json:"thinking_forced_open" neutral:"false"`
 	Verbosity        json.RawMessage `json:"verbosity" neutral:"\"medium\""`
 	WebSearch        json.RawMessage `json:"web_search_options"`

@@ -24,7 +24,7 @@ type Settings struct {
 // A Mask restricts the next token, for structured output.
 type Mask interface {
 	// Mask returns a bit for each token: 1 if it may come next. EOS tokens are allowed
-	// where the text may end. The caller must not change the result.
+	// where the text may end. The caller must not change the result. nil: every token.
 	Mask() ([]uint64, error)
 	// Ready reports whether Mask would return without blocking. If not, notify is
 	// called when it would.
@@ -195,11 +195,27 @@ func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 	return row, nil
 }
 
-// forbidMasked forbids the tokens that the mask excludes.
+// forbidMasked forbids the tokens that the mask excludes. A token that it forces may come
+// whatever the other settings are.
 func (c *Sampler) forbidMasked(row []float32) error {
+	if m, ok := c.set.Mask.(interface{ Forced() (int32, bool) }); ok {
+		if token, forced := m.Forced(); forced {
+			if int(token) >= len(row) {
+				return ErrForbidden
+			}
+			for i := range row {
+				row[i] = never
+			}
+			row[token] = 0
+			return nil
+		}
+	}
 	bits, err := c.set.Mask.Mask()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if bits == nil {
+		return nil
 	}
 	for i := range row {
 		if bits[i>>6]>>(i&63)&1 == 0 {

@@ -93,7 +93,13 @@ func (r *Reader) isMark(id int32) bool {
 }
 
 // Reasoning reports whether the text so far ends inside the reasoning.
-func (r *Reader) Reasoning() bool { return r.parser.thinking }
+func (r *Reader) Reasoning() bool { return r.parser.thinking || r.parser.message == inReasoning }
+
+// MayReason reports whether the text may still contain, or begin, reasoning.
+func (r *Reader) MayReason() bool {
+	f := r.parser.format
+	return f != nil && (r.Reasoning() || !r.parser.started || f.channels)
+}
 
 // Flush marks the end of the answer and returns the rest.
 func (r *Reader) Flush() Delta { return r.parser.push(r.stream.Flush(), true) }
