@@ -184,15 +184,15 @@ func (q *messagesRequest) chat() (*chatRequest, error) {
 	return c, q.tools(c)
 }
 
-// think copies what a message says of reasoning. Without a word the template should begin
-// none.
+// think copies what a message says of reasoning. Without the key thinking the template
+// begins none, whatever the effort.
 func (q *messagesRequest) think(c *chatRequest) {
 	c.Thinking, c.reasoningKeys = q.Thinking, q.reasoningKeys
 	if q.Output != nil {
 		c.Effort = q.Output.Effort
 	}
-	if c.Thinking == nil && c.Effort == nil {
-		c.Template = c.Template.or("enable_thinking", false)
+	if c.Thinking == nil {
+		c.Template = c.Template.reasoning(false)
 	}
 }
 

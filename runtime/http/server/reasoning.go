@@ -52,9 +52,7 @@ func (s *Server) reason(r *chatRequest) error {
 		on = new(false)
 	}
 	if on != nil {
-		for name, value := range chat.ReasoningVariables(*on) {
-			r.Template = r.Template.or(name, value)
-		}
+		r.Template = r.Template.reasoning(*on)
 	}
 	if budget > 0 {
 		r.Template = r.Template.or("thinking_budget", budget)
@@ -65,16 +63,24 @@ func (s *Server) reason(r *chatRequest) error {
 
 // reasons reports whether the request wants reasoning; nil: it does not say.
 func (r *chatRequest) reasons() (on *bool, err error) {
+	if e := or(r.Effort, ""); e != "" {
+		on = new(e != "none")
+	}
 	if t := r.Thinking; t != nil {
 		if t.Type != "enabled" && t.Type != "adaptive" && t.Type != "disabled" {
 			return nil, invalid("thinking", "thinking.type: expected enabled, adaptive or disabled")
 		}
 		on = new(t.Type != "disabled")
 	}
-	if e := or(r.Effort, ""); e != "" {
-		on = new(e != "none")
-	}
 	return on, nil
+}
+
+// reasoning returns the variables with those that turn reasoning on or off.
+func (v variables) reasoning(on bool) variables {
+	for name, value := range chat.ReasoningVariables(on) {
+		v = v.or(name, value)
+	}
+	return v
 }
 
 // askedBudget returns the budget of the request, or nil.

@@ -108,7 +108,7 @@ def check(agent, proxy, bin_folder):
     """Runs an agent and checks what it did. Returns the number of input tokens of each turn."""
     (program, *words), settings = agent.command(proxy.url)
     env = {"PATH": f"{bin_folder}:/usr/local/bin:/usr/bin:/bin", "HOME": str(agent.home), "HTTPS_PROXY": proxy.url, "HTTP_PROXY": proxy.url, "NO_PROXY": "127.0.0.1", "TMPDIR": str(agent.home), **settings}
-    run = subprocess.run([program, *words], cwd=agent.work, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, executable=f"{bin_folder}/{program}")
+    run = subprocess.run([program, *words], cwd=agent.work, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, executable=f"{bin_folder}/{program}")
     bad = [(path, status) for path, _, status in proxy.requests if status >= 400 and not path.startswith("HEAD ")]
     assert run.returncode == 0 and not bad, f"exit {run.returncode}, refused requests {bad}: {(run.stdout + run.stderr)[-2000:]}"
     asked = [body for path, body, _ in proxy.requests if body and body.get("tools") and path.partition("?")[0] == "POST " + agent.path]

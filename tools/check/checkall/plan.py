@@ -121,6 +121,8 @@ class Plan:
         full = {**os.environ, "IFLOWC_CHECK_ALL": "1"}
         for s in STAGES:
             yield Check(f"stage {s}", "stages", lambda s=s: script([".ci/run", s], full))
+        for name in "agents", "clients":
+            yield Check(f"{name}, busy", "frameworks", lambda name=name: script([f"tools/check/{name}/run", "--busy"]), "" if shutil.which("npm") else "no npm")
         yield Check("frameworks", "frameworks", lambda: script(["tools/check/clients/frameworks/run"]), "" if shutil.which("npm") else "no npm")
         yield from self.folders()
         for name, words in ALONE.items():

@@ -16,6 +16,20 @@ serve() {
   return 1
 }
 
+# busy keeps the queue of the service at url full of long prompts (busy.py) until idle, which fails if one was lost.
+busy() {
+  python3 "${BASH_SOURCE%/*}/busy.py" "$url" secret >"$scratch/busy" 2>&1 &
+  busy=$!
+  sleep 2
+}
+idle() {
+  kill "$busy"
+  local rc=0
+  wait "$busy" || rc=$?
+  cat "$scratch/busy"
+  return "$rc"
+}
+
 # python_env DIR PACKAGE… installs packages into a virtual environment; npm_env DIR installs those of DIR/package.json. Both
 # fail with a reason in $reason.
 python_env() {
