@@ -17,11 +17,22 @@ type Search struct {
 	Prompt  []int32
 	Source  []int32 // encoder-decoders only
 	Options decode.BeamOptions
-	Best    int // maximum number of hypotheses to return
+	Best    int    // maximum number of hypotheses to return
+	Ended   func() // as Generation.Ended
 }
 
 // Beams runs a beam search and returns the best hypotheses, best first.
 func (s *Scheduler) Beams(ctx context.Context, q Search) ([]decode.Hypothesis, error) {
+	wait, err := s.StartBeams(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return wait()
+}
+
+// StartBeams queues a beam search, which ends when ctx is done. wait returns the best
+// hypotheses, best first.
+func (s *Scheduler) StartBeams(ctx context.Context, q Search) (wait func() ([]decode.Hypothesis, error), err error) {
 	if s.out < 0 {
 		return nil, errors.New("the model has no logits output, so it cannot generate")
 	}
@@ -33,14 +44,15 @@ func (s *Scheduler) Beams(ctx context.Context, q Search) ([]decode.Hypothesis, e
 	if err := s.submit(ctx, q.Job, t); err != nil {
 		return nil, err
 	}
-	var all []decode.Hypothesis
-	for {
-		found, err := t.box.get(ctx)
-		if err != nil || len(found) == 0 {
-			return all, err
+	return func() (all []decode.Hypothesis, err error) {
+		for {
+			found, err := t.box.get(ctx)
+			if err != nil || len(found) == 0 {
+				return all, err
+			}
+			all = append(all, found...)
 		}
-		all = append(all, found...)
-	}
+	}, nil
 }
 
 // beams is the task of a Search. Its sequences share their full pages.
@@ -55,9 +67,15 @@ type beams struct {
 	given int         // number of rows that are set
 }
 
-func (b *beams) slots() int    { return b.Options.Beams }
-func (b *beams) tokens() int   { return len(b.Prompt) + len(b.Source) }
-func (b *beams) end(err error) { b.box.close(err) }
+func (b *beams) slots() int  { return b.Options.Beams }
+func (b *beams) tokens() int { return len(b.Prompt) + len(b.Source) }
+
+func (b *beams) end(err error) {
+	b.box.close(err)
+	if b.Ended != nil {
+		b.Ended()
+	}
+}
 
 func (b *beams) start(x *access) error {
 	id, err := x.add(engine.Query{Tokens: b.Prompt, Source: b.Source})

@@ -22,9 +22,9 @@ type eventSource interface {
 type search struct {
 	s     *scheduler.Scheduler
 	query scheduler.Search
+	wait  func() ([]decode.Hypothesis, error)
 	eos   []int32
 	done  bool
-	ended func() // called at the end; may be nil
 
 	logprobs int  // number of most probable tokens to report with each token; -1: no log-probabilities
 	echo     bool // also report log-probabilities of the prompt's tokens
@@ -57,21 +57,20 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	}
 	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
 	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
-	return &search{s: s.cfg.Scheduler, eos: g.eos, ended: g.ended, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
-		Job: job, Prompt: g.ids, Options: opt, Best: p.choices(),
-	}}, nil
+	b := &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
+		Job: job, Prompt: g.ids, Options: opt, Best: p.choices(), Ended: g.ended,
+	}}
+	b.wait, err = b.s.StartBeams(r.Context(), b.query)
+	return b, err
 }
 
-// Next runs the search and returns the tokens of the best hypotheses.
+// Next waits for the end of the search and returns the tokens of the best hypotheses.
 func (b *search) Next(ctx context.Context) (events []scheduler.Event, err error) {
 	if b.done {
 		return nil, nil
 	}
 	b.done = true
-	if b.ended != nil {
-		defer b.ended()
-	}
-	found, err := b.s.Beams(ctx, b.query)
+	found, err := b.wait()
 	if err != nil {
 		return nil, err
 	}

@@ -123,13 +123,14 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
+	out := s.newSender(w, r, req.Stream)
 	run, err := s.startChat(r, &req)
 	if err != nil {
 		return err
 	}
 	run.head = chatAnswer{ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: run.model, Fingerprint: s.fingerprint()}
 	if req.Stream {
-		return run.stream(w, r)
+		return run.stream(r, out)
 	}
 	pieces, err := run.answer.all(r.Context())
 	if err != nil {
@@ -292,21 +293,19 @@ func joinCalls(deltas []chat.CallDelta) (calls []toolCall) {
 }
 
 // stream sends the answer as server-sent events.
-func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
-	out := newSender(w, r)
+func (c *chatRun) stream(r *http.Request, out *sender) error {
 	c.head.Object = "chat.completion.chunk"
 	empty := ""
-	for begun := false; ; begun = true {
+	for i := range c.answer.choices {
+		if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+			return err
+		}
+	}
+	out.admitted()
+	for {
 		pieces, err := c.answer.next(r.Context())
 		if err != nil {
-			return out.fail(err)
-		}
-		if !begun { // after the first wait, so that a refused request still gets its status
-			for i := range c.answer.choices {
-				if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
-					return err
-				}
-			}
+			return err
 		}
 		if len(pieces) == 0 {
 			break
@@ -327,7 +326,7 @@ func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return out.end()
+	return out.done()
 }
 
 func (c *chatRun) add(out *sender, choice chatChoice) error {

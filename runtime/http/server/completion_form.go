@@ -58,7 +58,7 @@ func (c *openAICompletion) end(out *sender) error {
 			return err
 		}
 	}
-	return out.end()
+	return out.done()
 }
 
 // choice returns a choice of an answer, or the part of one that a chunk adds. With

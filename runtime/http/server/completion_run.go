@@ -32,11 +32,11 @@ type completionForm interface {
 	end(out *sender) error
 }
 
-// respond runs the generations and writes the response.
-func (c *completionRun) respond(w http.ResponseWriter, r *http.Request) error {
+// respond runs the generations and writes the response, a stream to out.
+func (c *completionRun) respond(w http.ResponseWriter, r *http.Request, out *sender) error {
 	c.start(r)
 	if c.req.Stream {
-		return c.stream(w, r)
+		return c.stream(r, out)
 	}
 	pieces := make([][]piece, len(c.prompts))
 	for at := range c.prompts {
@@ -108,18 +108,20 @@ func (c *completionRun) answer(i int) (*answer, error) {
 }
 
 // stream sends the answers as server-sent events, one prompt after another.
-func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
-	out := newSender(w, r)
+func (c *completionRun) stream(r *http.Request, out *sender) error {
 	for at := range c.prompts {
 		a, err := c.answer(at)
 		if err != nil {
-			return out.fail(err)
+			return err
+		}
+		if at == 0 {
+			out.admitted()
 		}
 		begun := map[int]bool{} // choices with a first event
 		for {
 			pieces, err := a.next(r.Context())
 			if err != nil {
-				return out.fail(err)
+				return err
 			}
 			if len(pieces) == 0 {
 				break

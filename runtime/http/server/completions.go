@@ -76,6 +76,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
+	out := s.newSender(w, r, req.Stream)
 	if err := s.checkCompletion(r, &req); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return run.respond(w, r)
+	return run.respond(w, r, out)
 }
 
 // completionRun prepares the generations of a request.

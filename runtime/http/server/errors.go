@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -94,10 +93,12 @@ func writeError(w http.ResponseWriter, r *http.Request, e *apiError) {
 // the event in a stream, if it has one, and the body.
 func errorFormat(r *http.Request) func(e *apiError) (event string, body any) {
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/v1/messages"):
+	case messagesPath(r):
 		return messageError
 	case ollamaPath(r):
 		return ollamaError
+	case inferflowPath(r):
+		return inferflowError(r)
 	}
 	return func(e *apiError) (string, any) {
 		return "", struct {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -145,3 +146,6 @@ func jsonType(t reflect.Type) string {
 	}
 	return "any"
 }
+
+// SetPace changes the longest silence of streams.
+func SetPace(c *Config, opening, silence time.Duration) { c.pace = pace{opening, silence} }

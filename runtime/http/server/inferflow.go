@@ -3,13 +3,9 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"time"
 
-	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
@@ -51,13 +47,16 @@ const inferflowTokens = 1024
 // inferflowPiece is the minimum bytes of text per part of a stream.
 const inferflowPiece = 16
 
-// inferflow answers Inferflow requests. Errors have a ret_code and the matching HTTP
-// status.
+// inferflowPath reports whether a request is Inferflow's.
+func inferflowPath(r *http.Request) bool {
+	return r.Method == http.MethodPost && (r.URL.Path == "/" || r.URL.Path == "/inferflow")
+}
+
+// inferflow answers Inferflow requests.
 func (s *Server) inferflow(w http.ResponseWriter, r *http.Request) error {
-	start := time.Now()
 	var req inferflowRequest
 	if err := s.readJSON(r, &req); err != nil {
-		return s.inferflowError(w, start, err, "error.invalid_request_format")
+		return err
 	}
 	switch req.Header.Fn {
 	case "", "process_query":
@@ -66,33 +65,45 @@ func (s *Server) inferflow(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, map[string]any{"ret_code": "succ", "running": running, "waiting": waiting})
 		return nil
 	default:
-		return s.inferflowError(w, start, invalid("header", "header.fn: unknown function %.40q", req.Header.Fn), "error.invalid_request_format")
+		return invalid("header", "header.fn: unknown function %.40q", req.Header.Fn)
 	}
 	if req.Text == "" {
-		return s.inferflowError(w, start, invalid("text", "the request has no text"), "error.empty_request")
+		return invalid("text", "the request has no text").withCode(emptyRequest)
 	}
+	streams := req.Streaming || req.StreamingWord
+	out := s.newSender(w, r, streams)
+	out.set(func() (string, any) { return "", inferflowPart(r, "", false) }, nil)
 	a, err := s.startInferflow(r, &req)
 	if err != nil {
-		return s.inferflowError(w, start, err, inferflowCode(err))
+		return err
 	}
-	if req.Streaming || req.StreamingWord {
-		return s.streamInferflow(w, r, a, start)
+	if streams {
+		return streamInferflow(r, a, out)
 	}
 	pieces, err := a.all(r.Context())
 	if err != nil {
-		return s.inferflowError(w, start, err, inferflowCode(err))
+		return err
 	}
-	writeJSON(w, http.StatusOK, inferflowAnswer{"succ", req.Prefix + pieces[0].delta.Content, time.Since(start).Seconds(), true})
+	writeJSON(w, http.StatusOK, inferflowPart(r, req.Prefix+pieces[0].delta.Content, true))
 	return nil
 }
 
+// inferflowPart returns an answer, or a part of a stream.
+func inferflowPart(r *http.Request, text string, end bool) inferflowAnswer {
+	return inferflowAnswer{"succ", text, elapsed(r).Seconds(), end}
+}
+
+// emptyRequest is the code of the error of a request without text.
+const emptyRequest = "empty_request"
+
 // inferflowCode returns Inferflow's ret_code of an error.
-func inferflowCode(err error) string {
-	e := failure(err)
-	switch {
-	case errors.Is(err, scheduler.ErrFull), errors.Is(err, scheduler.ErrWaited), errors.Is(err, scheduler.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+func inferflowCode(e *apiError) string {
+	switch code := or(e.Code, ""); {
+	case e.retry > 0:
 		return "error.busy"
-	case e.Code != nil && *e.Code == "context_length_exceeded":
+	case code == emptyRequest:
+		return "error.empty_request"
+	case code == "context_length_exceeded", e.status == http.StatusRequestEntityTooLarge:
 		return "error.too_long_request"
 	case e.status < 500:
 		return "error.invalid_request_format"
@@ -100,19 +111,15 @@ func inferflowCode(err error) string {
 	return "error.internal"
 }
 
-func (s *Server) inferflowError(w http.ResponseWriter, start time.Time, err error, code string) error {
-	e := failure(err)
-	if e.status == http.StatusRequestEntityTooLarge {
-		code = "error.too_long_request"
+// inferflowError returns the function that formats errors of a request as Inferflow
+// does.
+func inferflowError(r *http.Request) func(e *apiError) (event string, body any) {
+	return func(e *apiError) (string, any) {
+		return "", struct {
+			inferflowAnswer
+			Message string `json:"message"`
+		}{inferflowAnswer{inferflowCode(e), "", elapsed(r).Seconds(), true}, e.Message}
 	}
-	if e.retry > 0 {
-		w.Header().Set("Retry-After", "1")
-	}
-	writeJSON(w, e.status, struct {
-		inferflowAnswer
-		Message string `json:"message"`
-	}{inferflowAnswer{code, "", time.Since(start).Seconds(), true}, e.Message})
-	return nil
 }
 
 // startInferflow starts the generation of a request.
@@ -189,42 +196,34 @@ func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (*chat.
 
 // streamInferflow sends the answer as one JSON object per line, each with at least
 // inferflowPiece bytes of text.
-func (s *Server) streamInferflow(w http.ResponseWriter, r *http.Request, a *answer, start time.Time) error {
-	out := newSender(w, r)
+func streamInferflow(r *http.Request, a *answer, out *sender) error {
+	out.admitted()
 	held := ""
-	send := func(code, text string, end bool) error {
-		data, err := marshal(inferflowAnswer{code, text, time.Since(start).Seconds(), end})
-		if err != nil {
+	send := func(end bool) error {
+		if err := out.add(inferflowPart(r, held, end)); err != nil {
 			return err
 		}
-		if !out.open {
-			w.Header().Set("Content-Type", "application/x-ndjson")
-			w.WriteHeader(http.StatusOK)
-			out.open = true
-		}
-		out.buf = append(out.buf[:0], data...)
+		held = ""
 		return out.flush()
 	}
 	for {
 		pieces, err := a.next(r.Context())
-		if err != nil && !out.open {
-			return s.inferflowError(w, start, err, inferflowCode(err))
-		}
 		if err != nil {
-			send(inferflowCode(err), held, true)
-			return errStarted
+			if held != "" {
+				send(false) // the error follows
+			}
+			return err
 		}
 		for _, p := range pieces {
 			held += p.delta.Content
 		}
 		if len(pieces) == 0 {
-			return send("succ", held, true)
+			return send(true)
 		}
 		if len(held) >= inferflowPiece {
-			if err := send("succ", held, false); err != nil {
+			if err := send(false); err != nil {
 				return err
 			}
-			held = ""
 		}
 	}
 }

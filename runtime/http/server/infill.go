@@ -85,6 +85,7 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
+	out := s.newSender(w, r, req.Stream)
 	if err := s.checkInfill(r, &req); err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (s *Server) infill(w http.ResponseWriter, r *http.Request) error {
 	g.ids = prompt.insert(g.ids, files)
 	run := &completionRun{s: s, req: &completionRequest{sampling: req.sampling, Stream: req.Stream}, prompts: []generation{g}}
 	run.form = &infillForm{completionRun: run, req: &req, model: s.modelName(r), begun: begun, truncated: truncated}
-	return run.respond(w, r)
+	return run.respond(w, r, out)
 }
 
 // limit returns the requested maximum of generated tokens, or nil.

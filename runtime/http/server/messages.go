@@ -5,6 +5,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 )
 
 // messagesRequest is the body of /v1/messages and /v1/messages/count_tokens.
@@ -100,6 +101,9 @@ type messageRun struct {
 	id  string
 }
 
+// messagesPath reports whether a request is one of Anthropic's API.
+func messagesPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/messages") }
+
 // messages answers POST /v1/messages.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	var req messagesRequest
@@ -109,6 +113,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	if req.MaxTokens == nil {
 		return invalid("max_tokens", "max_tokens: expected the maximum number of generated tokens")
 	}
+	out := s.newSender(w, r, req.Stream)
 	c, err := req.chat()
 	if err != nil {
 		return err
@@ -118,19 +123,19 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 		return renamed(err, req.keys())
 	}
 	if req.Stream {
-		return run.stream(w, r)
+		return run.stream(r, out)
 	}
 	list, finish, err := run.blocks(r.Context(), nil, func() error { return nil })
 	if err != nil {
 		return err
 	}
-	out := run.object()
+	m := run.object()
 	for _, b := range list {
-		out.Content = append(out.Content, run.content(b))
+		m.Content = append(m.Content, run.content(b))
 	}
-	out.StopReason, out.StopSequence = run.stopReason(finish)
-	out.Usage = run.messageUsage()
-	writeJSON(w, http.StatusOK, out)
+	m.StopReason, m.StopSequence = run.stopReason(finish)
+	m.Usage = run.messageUsage()
+	writeJSON(w, http.StatusOK, m)
 	return nil
 }
 

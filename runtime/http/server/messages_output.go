@@ -108,15 +108,19 @@ type messageEnd struct {
 type messageStream struct {
 	*messageRun
 	sender *sender
-	begun  bool
+	begun  bool // there are events after message_start
 }
 
 // stream sends the message as server-sent events.
-func (c *messageRun) stream(w http.ResponseWriter, r *http.Request) error {
-	s := &messageStream{messageRun: c, sender: newSender(w, r)}
-	_, finish, err := c.blocks(r.Context(), s, s.sender.flush)
+func (c *messageRun) stream(r *http.Request, out *sender) error {
+	s := &messageStream{messageRun: c, sender: out}
+	if err := s.start(); err != nil {
+		return err
+	}
+	out.admitted()
+	_, finish, err := c.blocks(r.Context(), s, out.flush)
 	if err != nil {
-		return s.sender.fail(err)
+		return err
 	}
 	reason, sequence := c.stopReason(finish)
 	if err := s.send(messageEvent{Type: "message_delta", Delta: messageEnd{reason, sequence}, Usage: c.messageUsage()}); err != nil {
@@ -125,17 +129,23 @@ func (c *messageRun) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := s.send(messageEvent{Type: "message_stop"}); err != nil {
 		return err
 	}
-	return s.sender.flush()
+	return out.flush()
 }
 
-// send queues an event, the first one behind message_start.
+// start queues the first event.
+func (s *messageStream) start() error {
+	return s.sender.event("message_start", messageEvent{Type: "message_start", Message: s.object()})
+}
+
+// send queues an event. If message_start still waits, it gets the number of cached
+// tokens, which is known now.
 func (s *messageStream) send(e messageEvent) error {
-	if !s.begun {
-		s.begun = true
-		if err := s.sender.event("message_start", messageEvent{Type: "message_start", Message: s.object()}); err != nil {
+	if !s.begun && s.sender.drop() {
+		if err := s.start(); err != nil {
 			return err
 		}
 	}
+	s.begun = true
 	return s.sender.event(e.Type, e)
 }
 

@@ -27,8 +27,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				s.cfg.Log.Error("panic", "request", x.id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				if x.status == 0 {
-					writeError(x, r, failure(errors.New("internal error (bug); see the service's log for this request id")))
+				if e := failure(errors.New("internal error (bug); see the service's log for this request id")); !x.out.close(e) && x.status == 0 {
+					writeError(x, r, e)
 				}
 			}
 			s.finish(x, r, start)
@@ -45,7 +45,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		}
 		x.client = caller.Name
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
-		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), idKey{}, x.id), s.cfg.Timeout)
+		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), arrivalKey{}, arrival{x.id, start}), s.cfg.Timeout)
 		defer cancel()
 		ctx, held := s.reserve(ctx, caller.Name)
 		defer held.end()
@@ -70,24 +70,31 @@ func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", r.RemoteAddr, "caller", x.client)
 }
 
-// answer converts a handler's error to a response.
+// answer converts a handler's error to a response or, in a stream that has begun, to an
+// event.
 func (s *Server) answer(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var out *sender
 		err := h(w, r)
-		if err == nil || errors.Is(err, errStarted) || errors.Is(r.Context().Err(), context.Canceled) {
+		if x, ok := w.(*exchange); ok {
+			out = x.out
+		}
+		if err == nil || errors.Is(err, errGone) || errors.Is(r.Context().Err(), context.Canceled) {
+			out.close(nil)
 			return
 		}
 		e := failure(err)
 		if e.status >= 500 {
 			s.cfg.Log.Warn("failed", "request", id(r), "error", err.Error())
 		}
-		writeError(w, r, e)
+		if !out.close(e) {
+			writeError(w, r, e)
+		}
 	})
 }
 
-// errStarted is returned by handlers after the response has started; the error is part
-// of it.
-var errStarted = errors.New("the response has started")
+// errGone is returned by handlers whose client no longer reads the response.
+var errGone = errors.New("the client is gone")
 
 // An exchange is a ResponseWriter that records the status and size of the response.
 type exchange struct {
@@ -96,6 +103,7 @@ type exchange struct {
 	client string // name of the client, once it is identified
 	status int
 	bytes  int64
+	out    *sender // of a stream
 }
 
 func (x *exchange) WriteHeader(status int) {
@@ -117,12 +125,26 @@ func (x *exchange) Write(p []byte) (int, error) {
 // Unwrap returns the wrapped writer for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-type idKey struct{}
+type arrivalKey struct{}
+
+// An arrival is a request's id, and when the request arrived.
+type arrival struct {
+	id string
+	at time.Time
+}
 
 // id returns a request's id.
 func id(r *http.Request) string {
-	v, _ := r.Context().Value(idKey{}).(string)
-	return v
+	v, _ := r.Context().Value(arrivalKey{}).(arrival)
+	return v.id
+}
+
+// elapsed returns the time since a request arrived.
+func elapsed(r *http.Request) time.Duration {
+	if v, ok := r.Context().Value(arrivalKey{}).(arrival); ok {
+		return time.Since(v.at)
+	}
+	return 0
 }
 
 // requestID returns the client's X-Request-Id if it is a plain word, else a new id.

@@ -54,6 +54,9 @@ type ollamaOptions struct {
 	LowVRAM     any      `json:"low_vram"`          // accepted without effect
 }
 
+// streams reports whether the answer is a stream.
+func (q *ollamaCommon) streams() bool { return or(q.Stream, true) }
+
 // sampling returns the options as those of other APIs.
 func (o *ollamaOptions) sampling() sampling {
 	return sampling{
@@ -124,7 +127,7 @@ func (s *Server) ollamaLoad(w http.ResponseWriter, r *http.Request, q *ollamaCom
 	if err := s.selectModel(r, q.Model); err != nil {
 		return err
 	}
-	loaded := s.ollamaWriter(w, r, q, set).answer()
+	loaded := (&ollamaWriter{s: s, request: r}).answer()
 	loaded.Done, loaded.Reason = true, "load"
 	set(loaded, "", "", nil)
 	writeJSON(w, http.StatusOK, loaded)

@@ -52,11 +52,12 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 
 // ollamaComplete continues a prompt.
 func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollamaGenerateRequest, set ollamaSet) error {
+	o := s.ollamaWriter(w, r, &q.ollamaCommon, set)
 	prompt := q.Prompt
 	if q.System != "" {
 		prompt = q.System + "\n\n" + prompt
 	}
-	c := &completionRequest{Prompt: prompts{{text: prompt}}, Model: q.Model, sampling: q.Options.sampling(), MaxTokens: q.limit(), Suffix: q.Suffix, Stream: or(q.Stream, true)}
+	c := &completionRequest{Prompt: prompts{{text: prompt}}, Model: q.Model, sampling: q.Options.sampling(), MaxTokens: q.limit(), Suffix: q.Suffix, Stream: q.streams()}
 	if q.Logprobs {
 		c.Logprobs = &q.Top
 	}
@@ -77,9 +78,8 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 	if err != nil {
 		return renamed(err, ollamaKeys)
 	}
-	o := s.ollamaWriter(w, r, &q.ollamaCommon, set)
 	run.form = &ollamaCompletion{completionRun: run, o: o}
-	return renamed(run.respond(w, r), ollamaKeys)
+	return renamed(run.respond(w, r, o.out), ollamaKeys)
 }
 
 // An ollamaCompletion is Ollama's form of a completion.

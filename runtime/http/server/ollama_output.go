@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 	if err != nil {
 		return renamed(err, ollamaKeys)
 	}
-	if !or(q.Stream, true) {
+	if !q.streams() {
 		list, finish, err := run.blocks(r.Context(), nil, o.flush)
 		if err != nil {
 			return err
@@ -88,15 +89,34 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 		writeJSON(w, http.StatusOK, last)
 		return nil
 	}
+	o.out.admitted()
 	_, finish, err := run.blocks(r.Context(), o, o.flush)
-	return o.finish(run.answer, run.prompt, finish, err)
+	if err != nil {
+		return err
+	}
+	last := o.last(run.answer, run.prompt, finish)
+	set(last, "", "", nil)
+	if err := o.out.add(last); err != nil {
+		return err
+	}
+	return o.flush()
 }
 
 // ollamaPath reports whether a request is one of Ollama's API.
 func ollamaPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
 func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) *ollamaWriter {
-	return &ollamaWriter{s: s, req: q, set: set, out: newSender(w, r), request: r, begun: time.Now()}
+	o := &ollamaWriter{s: s, req: q, set: set, out: s.newSender(w, r, q.streams()), request: r, begun: time.Now()}
+	o.out.set(o.ping, nil)
+	return o
+}
+
+// ping returns a line without text. Ollama's clients read comments and empty lines as
+// errors.
+func (o *ollamaWriter) ping() (event string, body any) {
+	a := &ollamaAnswer{Model: cmp.Or(o.req.Model, o.s.cfg.Model), Created: time.Now().UTC()}
+	o.set(a, "", "", nil)
+	return "", a
 }
 
 // note keeps the log-probabilities of tokens for the next line.
@@ -150,19 +170,6 @@ func (o *ollamaWriter) started() {
 	if o.first.IsZero() {
 		o.first = time.Now()
 	}
-}
-
-// finish ends a stream.
-func (o *ollamaWriter) finish(a *answer, prompt int, finish string, err error) error {
-	if err != nil {
-		return o.out.fail(err)
-	}
-	last := o.last(a, prompt, finish)
-	o.set(last, "", "", nil)
-	if err := o.out.add(last); err != nil {
-		return err
-	}
-	return o.flush()
 }
 
 // last returns the last line of an answer, with the counts.

@@ -99,12 +99,14 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
+	out := s.newSender(w, r, req.Stream)
+	out.set(nil, responseFailure)
 	run, err := s.startResponse(r, &req)
 	if err != nil {
 		return renamed(err, req.keys())
 	}
 	if req.Stream {
-		return run.stream(w, r)
+		return run.stream(r, out)
 	}
 	list, finish, err := run.blocks(r.Context(), nil, func() error { return nil })
 	if err != nil {

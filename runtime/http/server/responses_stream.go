@@ -37,11 +37,18 @@ type responseStream struct {
 }
 
 // stream sends the response as server-sent events.
-func (c *responseRun) stream(w http.ResponseWriter, r *http.Request) error {
-	s := &responseStream{responseRun: c, sender: newSender(w, r)}
-	list, finish, err := c.blocks(r.Context(), s, s.sender.flush)
+func (c *responseRun) stream(r *http.Request, out *sender) error {
+	s := &responseStream{responseRun: c, sender: out}
+	out.set(nil, s.failed)
+	for _, kind := range []string{"response.created", "response.in_progress"} {
+		if err := s.send(responseEvent{Type: kind, Response: c.out}); err != nil {
+			return err
+		}
+	}
+	out.admitted()
+	list, finish, err := c.blocks(r.Context(), s, out.flush)
 	if err != nil {
-		return s.fail(err)
+		return err
 	}
 	if len(list) == 0 { // a response has at least one item
 		empty := &block{kind: textBlock}
@@ -56,20 +63,11 @@ func (c *responseRun) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := s.send(responseEvent{Type: "response." + c.out.Status, Response: c.out}); err != nil {
 		return err
 	}
-	return s.sender.flush()
+	return out.flush()
 }
 
-// send queues an event. The first one is preceded by those that announce the response,
-// so that a request refused at the start of its generation still gets its status.
+// send queues an event.
 func (s *responseStream) send(e responseEvent) error {
-	if s.sent == 0 {
-		for _, kind := range []string{"response.created", "response.in_progress"} {
-			first := responseEvent{Type: kind, Response: s.out, Sequence: s.sent}
-			if s.sent++; s.sender.event(kind, first) != nil {
-				return errStarted
-			}
-		}
-	}
 	e.Sequence = s.sent
 	s.sent++
 	return s.sender.event(e.Type, e)
@@ -179,15 +177,19 @@ func (s *responseStream) logprobs(events []scheduler.Event) *[]topped {
 	return &list
 }
 
-// fail ends the stream with an error. If nothing was sent yet, it returns the error.
-func (s *responseStream) fail(err error) error {
-	if !s.sender.open {
-		return err
-	}
-	e := failure(err)
-	failed := s.out
-	failed.Status, failed.Error = "failed", &responseError{or(e.Code, e.Type), e.Message}
-	s.send(responseEvent{Type: "response.failed", Response: failed})
-	s.sender.flush()
-	return errStarted
+// failed is an error as the last event of a response.
+func (s *responseStream) failed(e *apiError) (event string, body any) {
+	s.out.Status, s.out.Error = "failed", &responseError{or(e.Code, e.Type), e.Message}
+	last := responseEvent{Type: "response.failed", Response: s.out, Sequence: s.sent}
+	return last.Type, last
+}
+
+// responseFailure is an error as an event in front of a response.
+func responseFailure(e *apiError) (event string, body any) {
+	return "error", struct {
+		Type     string `json:"type"`
+		Sequence int    `json:"sequence_number"`
+		responseError
+		Param *string `json:"param"`
+	}{"error", 0, responseError{or(e.Code, e.Type), e.Message}, e.Param}
 }

@@ -65,6 +65,8 @@ type Config struct {
 	Log        *slog.Logger  // nil: no log
 	Page       http.Handler  // handler of /; nil: a line of text
 	Props      map[string]any
+
+	pace pace // of streams; changed by tests
 }
 
 // A Constraint is the constraint of structured output.
@@ -118,6 +120,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Minute
+	}
+	if cfg.pace == (pace{}) {
+		cfg.pace = defaultPace
 	}
 	if cfg.Registry == nil {
 		cfg.Registry = &metrics.Registry{}
