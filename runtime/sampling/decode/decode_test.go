@@ -189,7 +189,7 @@ func TestNotNumbers(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []Options{{Temperature: -1}, {Temperature: math.NaN()}, {TopK: -1}, {TopP: 1.5}, {MinP: -0.1}, {Penalty: -1}, {Temperature: math.Inf(1)}} {
+	for _, opt := range []Options{{Temperature: -1}, {Temperature: math.NaN()}, {TopK: -1}, {TopP: 1.5}, {MinP: -0.1}, {Penalty: -1}, {PenaltyWindow: -1}, {Temperature: math.Inf(1)}} {
 		if _, err := NewStandardSampler(opt); err == nil {
 			t.Errorf("%+v was taken", opt)
 		}

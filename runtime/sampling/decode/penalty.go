@@ -6,7 +6,7 @@ package decode
 func (s *StandardSampler) fromPenalized(logits []float32, history []int32) (int32, error) {
 	s.row = append(s.row[:0], logits...)
 	clear(s.seen)
-	for _, id := range history {
+	for _, id := range recent(history, s.opt.PenaltyWindow) {
 		if _, again := s.seen[id]; !again && id >= 0 && int(id) < len(logits) {
 			s.seen[id] = struct{}{}
 			s.row[id] = penalize(logits[id], float32(s.opt.Penalty))

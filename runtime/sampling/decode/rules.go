@@ -11,6 +11,7 @@ import (
 // decoder sequence, start token included.
 type Rules struct {
 	Penalty       float64   // repetition_penalty; 0 or 1: none
+	PenaltyWindow int       // number of last tokens that Penalty counts; 0: all
 	NoRepeat      int       // no_repeat_ngram_size: n-grams of this length do not repeat; 0: off
 	BadWords      [][]int32 // bad_words_ids: token sequences that are never generated
 	MinLength     int       // min_length: no EOS before it
@@ -66,7 +67,7 @@ func (r *Rules) Apply(scores []float32, sequence []int32) {
 		penalizeAll(scores, r.Source, float32(1/r.SourcePenalty))
 	}
 	if r.Penalty != 0 && r.Penalty != 1 {
-		penalizeAll(scores, sequence, float32(r.Penalty))
+		penalizeAll(scores, recent(sequence, r.PenaltyWindow), float32(r.Penalty))
 	}
 	if r.NoRepeat > 0 {
 		forbidRepeats(scores, sequence, sequence, r.NoRepeat)

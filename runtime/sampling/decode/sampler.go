@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Settings are all sampling settings of a request. The zero value is greedy.
@@ -13,7 +14,7 @@ type Settings struct {
 	Frequency float64 // subtracted from a logit for each time the token was generated
 	Presence  float64 // subtracted from the logits of tokens that were generated
 	Bias      map[int32]float32
-	Rules     Rules // Prompt and Penalty are set by NewSampler
+	Rules     Rules // Prompt, Penalty and PenaltyWindow are set by NewSampler
 	Exclude   []int32
 	Mask      Mask // nil: none
 	Rule      Rule // acceptance rule for drafted tokens
@@ -54,6 +55,8 @@ type Sampler struct {
 	bias    []tokenBias
 	counts  []tokenCount  // tokens that were picked
 	index   map[int32]int // token → index in counts
+	window  []int32       // scratch of counted, as is within
+	within  []tokenCount
 	scratch []float32
 }
 
@@ -93,7 +96,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	for id, b := range set.Bias {
 		c.bias = append(c.bias, tokenBias{id, b})
 	}
-	c.set.Rules.Prompt, c.set.Rules.Penalty = prompt, set.Penalty
+	c.set.Rules.Prompt, c.set.Rules.Penalty, c.set.Rules.PenaltyWindow = prompt, set.Penalty, set.PenaltyWindow
 	opt := set.Options
 	opt.Penalty = 0 // the rules apply it
 	var err error
@@ -175,7 +178,7 @@ func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 	row := c.scratch
 	c.set.Rules.Apply(row, history)
 	if c.set.Frequency != 0 || c.set.Presence != 0 {
-		for _, t := range c.counts {
+		for _, t := range c.counted(history) {
 			row[t.id] -= float32(c.set.Frequency*float64(t.n) + c.set.Presence)
 		}
 	}
@@ -193,6 +196,26 @@ func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 		return nil, ErrForbidden
 	}
 	return row, nil
+}
+
+// counted returns the tokens that the frequency and presence penalties count: the
+// generated ones, or those in the window.
+func (c *Sampler) counted(history []int32) []tokenCount {
+	n := c.set.PenaltyWindow
+	generated := history[min(c.set.Rules.Prompt, len(history)):]
+	if n == 0 || n >= len(generated) {
+		return c.counts
+	}
+	c.window = append(c.window[:0], recent(generated, n)...)
+	slices.Sort(c.window)
+	c.within = c.within[:0]
+	for i, id := range c.window {
+		if i == 0 || id != c.window[i-1] {
+			c.within = append(c.within, tokenCount{id: id})
+		}
+		c.within[len(c.within)-1].n++
+	}
+	return c.within
 }
 
 // forbidMasked forbids the tokens that the mask excludes. A token that it forces may come

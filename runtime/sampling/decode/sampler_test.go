@@ -98,6 +98,15 @@ func drawCases(row []float32) map[string]drawCase {
 			}
 			return l * 1.7
 		}), 1)},
+		"penalty window": {Settings{Options: Options{Temperature: 1, Penalty: 1.7, PenaltyWindow: 2}}, distribution(logits(func(i int, l float64) float64 {
+			switch {
+			case i != 5 && i != 6: // of 3, 4, 4, 5, 6
+				return l
+			case l > 0:
+				return l / 1.7
+			}
+			return l * 1.7
+		}), 1)},
 		"suppress":      {Settings{Options: Options{Temperature: 1}, Rules: Rules{Suppress: []int32{1, 2}}}, keep(distribution(logits(same), 1), func(i int) bool { return i != 1 && i != 2 })},
 		"min tokens":    {Settings{Options: Options{Temperature: 1}, Rules: Rules{MinNew: 3, EOS: []int32{8}}}, keep(distribution(logits(same), 1), func(i int) bool { return i != 8 })},
 		"no repeat":     {Settings{Options: Options{Temperature: 1}, Rules: Rules{NoRepeat: 1}}, keep(distribution(logits(same), 1), func(i int) bool { return i < 3 || i > 6 })},
@@ -322,5 +331,33 @@ func TestMirostat1(t *testing.T) {
 	}
 	if mean := sum / float64(n); math.Abs(mean-3) > 1 {
 		t.Errorf("surprise %.2f bits, expected about 3", mean)
+	}
+}
+
+// TestPenaltyWindow: frequency and presence penalties count the generated tokens among
+// the last ones, never the prompt's.
+func TestPenaltyWindow(t *testing.T) {
+	t.Parallel()
+	logits := []float32{0, 3, 3.5, 4}
+	for window, want := range map[int][]int32{
+		0: {3, 2, 1, 3, 2, 3}, // each picked token falls by 1.5 for good
+		1: {3, 2, 3, 2, 3, 2}, // only the last one
+		2: {3, 2, 1, 3, 2, 1},
+	} {
+		s, err := NewSampler(Settings{Options: Options{PenaltyWindow: window}, Frequency: 0.5, Presence: 1}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		history := []int32{3, 3}
+		for range want {
+			id, err := s.Next(logits, history)
+			if err != nil {
+				t.Fatal(err)
+			}
+			history = append(history, id)
+		}
+		if !slices.Equal(history[2:], want) {
+			t.Errorf("window %d: %v, expected %v", window, history[2:], want)
+		}
 	}
 }

@@ -21,6 +21,18 @@ type Options struct {
 	Typical     float64 // locally typical sampling: probability mass to keep; 0 or 1: all
 	TailFree    float64 // tail-free sampling parameter z; 0 or 1: none
 	Seed        uint64
+
+	// PenaltyWindow is the number of last tokens that Penalty counts; 0: all. A Sampler's
+	// frequency and presence penalties count the generated ones among them.
+	PenaltyWindow int
+}
+
+// recent returns the tokens that penalties with a window count.
+func recent(sequence []int32, window int) []int32 {
+	if window > 0 && window < len(sequence) {
+		return sequence[len(sequence)-window:]
+	}
+	return sequence
 }
 
 // greedyBelow is the temperature below which sampling is greedy: only the largest logit
@@ -82,6 +94,8 @@ func (opt Options) check() (Options, error) {
 		return opt, fmt.Errorf("top-p %v: expected a number between 0 and 1", opt.TopP)
 	case !finite(opt.MinP) || opt.MinP < 0 || opt.MinP > 1:
 		return opt, fmt.Errorf("min-p %v: expected a number between 0 and 1", opt.MinP)
+	case opt.PenaltyWindow < 0:
+		return opt, fmt.Errorf("penalty window %d: expected 0 (all tokens) or more", opt.PenaltyWindow)
 	case !finite(opt.Typical) || opt.Typical < 0 || opt.Typical > 1:
 		return opt, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
 	case !finite(opt.TailFree) || opt.TailFree < 0 || opt.TailFree > 1:
