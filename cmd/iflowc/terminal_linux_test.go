@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +28,12 @@ type terminal struct {
 // onTerminal starts a program on a terminal of its own.
 func onTerminal(t *testing.T, program string, args ...string) *terminal {
 	t.Helper()
+	return onTerminalWith(t, t.TempDir(), program, args...)
+}
+
+// onTerminalWith is onTerminal with a folder for the program's history.
+func onTerminalWith(t *testing.T, state, program string, args ...string) *terminal {
+	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +53,7 @@ func onTerminal(t *testing.T, program string, args ...string) *terminal {
 	}
 	defer slave.Close()
 	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "TERM=xterm", "XDG_STATE_HOME="+state)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -116,12 +126,12 @@ func TestChatSignals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			term := onTerminal(t, bin, "chat", "--temp", "5", "--seed", "1")
+			term := onTerminal(t, bin, "chat", "--temp", "5", "--seed", "1", "-n", "0")
 			before := term.settings()
 			term.await("> ")
 			if c.answer {
 				term.enter("hello\r")
-				term.await("hello\r\n")
+				term.await("\r\n")
 			}
 			c.signal(term)
 			term.ends(c.want)
@@ -130,6 +140,89 @@ func TestChatSignals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChatEditing: a message can be edited, a pasted text and lines of Alt-Enter are
+// one message, the next chat knows them, Ctrl-C stops an answer and nothing else, and
+// a command that does not exist is an error.
+func TestChatEditing(t *testing.T) {
+	t.Parallel()
+	bin, dir := demo(t), t.TempDir()
+	first := filepath.Join(dir, "first.json")
+	chat := onTerminalWith(t, dir, bin, "chat", "--temp", "0", "-n", "2")
+	before := chat.settings()
+	for _, keys := range []string{
+		"Helo\x1b[Dl\r",
+		"\x1b[200~one\r\ttwo\r\x1b[201~\r",
+		"a\x1b\rb\r",
+		"日本語\x7f\r",
+		"\x1b[200~" + strings.Repeat("many lines\r", 1000) + "\x1b[201~/\x03", // discarded
+	} {
+		chat.await("\n> ")
+		chat.enter(keys)
+	}
+	for _, c := range [][2]string{
+		{"/hepl\r", "unknown command /hepl; did you mean /help?"},
+		{"/he\t\r", "/save FILE "},
+		{"/save " + first + "\r", "saved 8 messages to " + first},
+	} {
+		chat.enter(c[0])
+		chat.await(c[1])
+	}
+	chat.enter("\x04")
+	chat.ends(0)
+	if after := chat.settings(); !reflect.DeepEqual(after, before) {
+		t.Errorf("the terminal's settings were %+v and are %+v", before, after)
+	}
+	if got, want := asked(t, first), []string{"Hello", "one\n\ttwo", "a\nb", "日本"}; !slices.Equal(got, want) {
+		t.Errorf("the messages are %q, want %q", got, want)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "iflowc", "chat_history")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the history: %v, %v", info, err)
+	}
+
+	second := filepath.Join(dir, "second.json")
+	chat = onTerminalWith(t, dir, bin, "chat", "--temp", "5", "--seed", "1", "-n", "0", "--no-history")
+	chat.await("> ")
+	chat.enter("\x1b[Akept nowhere\r")
+	chat.await("\r\n")
+	chat.enter("\x03")
+	chat.await("\n> ")
+	chat.enter("/save " + second + "\r")
+	chat.await("saved 2 messages")
+	chat.enter("\x03")
+	chat.await("another Ctrl-C")
+	chat.enter("\x03")
+	chat.ends(130)
+	if got := asked(t, second); !slices.Equal(got, []string{"kept nowhere"}) {
+		t.Errorf("without a history comes %q", got)
+	}
+
+	chat = onTerminalWith(t, dir, bin, "chat")
+	chat.await("> ")
+	chat.enter(strings.Repeat("\x1b[A", 5)) // /save, /help, /hepl, 日本
+	chat.await("a␤b")
+	terminate(chat)
+	chat.ends(143)
+}
+
+// asked returns the user's messages of a saved conversation.
+func asked(t *testing.T, file string) (list []string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []struct{ Role, Content string }
+	if err := json.Unmarshal(data, &messages); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		if m.Role == "user" {
+			list = append(list, m.Content)
+		}
+	}
+	return list
 }
 
 func terminate(c *terminal) {

@@ -24,6 +24,8 @@ type chatCmd struct {
 	System   string `placeholder:"TEXT" help:"System message."`
 	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
 	N        int    `short:"n" default:"1024" placeholder:"1024" help:"Maximum tokens of a response; 0 is no limit."`
+
+	NoHistory bool `help:"Keep no history of typed messages (default: iflowc/chat_history in $$XDG_STATE_HOME or ~/.local/state)."`
 }
 
 // Run chats until the input ends.
@@ -52,11 +54,11 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if s.logits = s.eng.Output("logits"); s.logits < 0 {
 		return wrong(fmt.Errorf("%s has no output logits; it cannot chat", m.manifest.Name))
 	}
-	// The chat handles signals itself: the first Ctrl-C stops a response.
+	// The chat handles signals itself: Ctrl-C stops a response.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return s.run(context.WithoutCancel(ctx), signals)
+	return s.run(context.WithoutCancel(ctx), signals, !c.NoHistory)
 }
 
 // session prepares a conversation.

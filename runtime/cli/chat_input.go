@@ -4,138 +4,123 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-
-	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// maxChatLine is the maximum length of a line of input.
+// maxChatLine is the maximum length of a line of input, and of a pasted text.
 const maxChatLine = 4 << 20
+
+// Prompts for the first line of a message and for those after it.
+const (
+	chatPrompt     = "> "
+	chatPromptMore = ". "
+)
+
+// errInterrupted is the error of a line at which the user pressed Ctrl-C without
+// typing anything.
+var errInterrupted = errors.New("interrupted")
+
+// A lineSource gives the lines of the input.
+type lineSource interface {
+	// line returns the next line. It returns io.EOF after the last one.
+	line(prompt string) (string, error)
+	// keep adds a message to the history.
+	keep(message string)
+	close()
+}
 
 // A chatInput reads messages: lines, continued by a \ at the end, or lines
 // between two lines of """.
 type chatInput struct {
-	lines chan string
-	err   error // set when lines is closed
+	source  lineSource
+	lines   chan chatLine
+	reading bool
 }
 
-func newChatInput(r io.Reader) *chatInput {
-	in := &chatInput{lines: make(chan string)}
-	scan := bufio.NewScanner(r)
-	scan.Buffer(make([]byte, 0, 64<<10), maxChatLine)
-	go func() {
-		defer close(in.lines)
-		for scan.Scan() {
-			in.lines <- message(scan)
-		}
-		if in.err = scan.Err(); errors.Is(in.err, bufio.ErrTooLong) {
-			in.err = wrong(fmt.Errorf("a line is longer than %d bytes", maxChatLine))
-		}
-	}()
-	return in
+type chatLine struct {
+	text string
+	err  error
 }
 
-// message reads the rest of a message after its first line.
-func message(scan *bufio.Scanner) string {
-	line := scan.Text()
+// next returns where the next message comes. Nothing is read before the call, so
+// that a terminal is in its usual mode while the model answers.
+func (in *chatInput) next() <-chan chatLine {
+	if !in.reading {
+		in.reading = true
+		go func() {
+			text, err := message(in.source)
+			in.lines <- chatLine{text, err}
+		}()
+	}
+	return in.lines
+}
+
+// message reads a message.
+func message(source lineSource) (string, error) {
+	line, err := source.line(chatPrompt)
+	if err != nil {
+		return "", err
+	}
+	text := line
 	if strings.TrimSpace(line) == `"""` {
 		var block []string
-		for scan.Scan() && strings.TrimSpace(scan.Text()) != `"""` {
-			block = append(block, scan.Text())
+		for {
+			if line, err = source.line(chatPromptMore); err != nil || strings.TrimSpace(line) == `"""` {
+				break
+			}
+			block = append(block, line)
 		}
-		return strings.Join(block, "\n")
-	}
-	for strings.HasSuffix(line, `\`) && scan.Scan() {
-		line = strings.TrimSuffix(line, `\`) + "\n" + scan.Text()
-	}
-	return line
-}
-
-const chatHelp = `/help           this text
-/reset          forget the conversation
-/system TEXT    set the system message; without TEXT, remove it
-/lora NAME      answer with another adapter of --lora; with none: /lora none
-/save FILE      write the conversation to a JSON file
-/load FILE      continue a saved conversation
-/quit           leave
-A \ at the end of a line continues the message; lines between two lines of """ are one message.
-Ctrl-C stops a response.`
-
-// command runs a line that starts with a slash. Other lines, and slashes
-// without a known command, are messages.
-func (s *chatSession) command(line string) (leave, known bool) {
-	name, argument, _ := strings.Cut(line, " ")
-	argument = strings.TrimSpace(argument)
-	switch name {
-	case "/help", "/?":
-		s.notice("%s", chatHelp)
-	case "/reset":
-		s.reset()
-	case "/system":
-		s.system(argument)
-	case "/lora":
-		if err := s.m.useAdapter(argument); err != nil {
-			s.notice("%v", err)
+		text = strings.Join(block, "\n")
+	} else {
+		for strings.HasSuffix(text, `\`) {
+			if line, err = source.line(chatPromptMore); err != nil {
+				break
+			}
+			text = strings.TrimSuffix(text, `\`) + "\n" + line
 		}
-	case "/save":
-		s.file(argument, s.save)
-	case "/load":
-		s.file(argument, s.load)
-	case "/quit", "/exit":
-		return true, true
-	default:
-		return false, false
 	}
-	return false, true
+	if errors.Is(err, errInterrupted) {
+		return "", nil // it discards the lines before it
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	source.keep(text)
+	return text, nil
 }
 
-// file runs a command on a file and reports errors, which do not end the chat.
-func (s *chatSession) file(name string, do func(name string) error) {
-	if name == "" {
-		s.notice("expected a file name after the command")
-		return
-	}
-	if err := do(name); err != nil {
-		s.notice("%v", err)
-	}
+// A plainSource gives the lines of a file, a pipe, or a terminal without control
+// sequences.
+type plainSource struct {
+	scan   *bufio.Scanner
+	prompt io.Writer // nil: no prompt
 }
 
-// A savedMessage is a message in a file.
-type savedMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+func newPlainSource(r io.Reader) *plainSource {
+	scan := bufio.NewScanner(r)
+	scan.Buffer(make([]byte, 0, 64<<10), maxChatLine)
+	return &plainSource{scan: scan}
 }
 
-func (s *chatSession) save(name string) error {
-	list := make([]savedMessage, len(s.messages))
-	for i := range s.messages {
-		list[i] = savedMessage{s.messages[i].Role, s.messages[i].Text()}
+func (p *plainSource) line(prompt string) (string, error) {
+	if p.prompt != nil {
+		fmt.Fprint(p.prompt, prompt)
 	}
-	data, err := json.MarshalIndent(list, "", " ")
-	if err != nil {
-		return err
+	if p.scan.Scan() {
+		return p.scan.Text(), nil
 	}
-	return os.WriteFile(name, append(data, '\n'), 0o644)
+	err := p.scan.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return "", wrong(fmt.Errorf("a line is longer than %d bytes", maxChatLine))
+	case err != nil:
+		return "", err
+	}
+	return "", io.EOF
 }
 
-func (s *chatSession) load(name string) error {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	var list []savedMessage
-	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("%s is not a saved conversation: %w", name, err)
-	}
-	s.messages = nil
-	for _, m := range list {
-		s.messages = append(s.messages, chat.Message{Role: m.Role, Content: m.Content})
-	}
-	s.notice("%d messages", len(list))
-	return nil
-}
+func (*plainSource) keep(string) {}
+func (*plainSource) close()      {}

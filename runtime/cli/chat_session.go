@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -24,6 +25,7 @@ type chatSession struct {
 	sampler  sampler
 	most     int  // maximum tokens of a response; 0: no limit
 	terminal bool // input and output are a terminal
+	editing  bool // with a line editor
 	eng      *engine.Engine
 	logits   int
 	drafts   *drafting
@@ -56,75 +58,124 @@ func (s *chatSession) reset() {
 }
 
 // run reads messages and responds until the input ends or the user leaves.
-func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
-	in := newChatInput(s.m.Stdin)
+func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal, history bool) error {
+	source, err := s.source(history)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	in := &chatInput{source: source, lines: make(chan chatLine, 1)}
 	if s.terminal {
 		s.notice("%s. Type a message, or /help for commands.", s.m.manifest.Name)
 	}
-	var last os.Signal // since the last line of input
+	interrupted := false // by Ctrl-C, since the last message
 	for {
-		if s.terminal {
-			fmt.Fprint(s.m.Stderr, "> ")
-		}
+		var sig os.Signal
 		select {
-		case line, ok := <-in.lines:
-			if !ok {
-				return in.err
+		case got := <-in.next():
+			in.reading = false
+			switch {
+			case errors.Is(got.err, io.EOF):
+				return nil
+			case errors.Is(got.err, errInterrupted):
+				sig = os.Interrupt
+			case errors.Is(got.err, errPaste):
+				s.notice("%v", got.err)
+			case got.err != nil:
+				return got.err
+			default:
+				interrupted = false
+				if err := s.take(ctx, got.text, signals); errors.Is(err, errLeave) {
+					return nil
+				} else if err != nil {
+					return err
+				}
 			}
-			leave := false
-			var err error
-			if last, leave, err = s.take(ctx, line, signals); leave || err != nil {
-				return err
+		case sig = <-signals:
+			if s.terminal {
+				s.notice("") // the cursor is behind the prompt
 			}
-		case sig := <-signals:
-			if err := s.ended(sig, last); err != nil {
-				return err
-			}
-			last = sig
-			s.notice("\nanother Ctrl-C or /quit leaves")
+		}
+		if sig == nil {
+			continue
+		}
+		if interrupted || !s.stays(sig) {
+			return interrupt.Stopped{Signal: sig}
+		}
+		interrupted = true
+		s.notice("another Ctrl-C or /quit leaves")
+		if in.reading {
+			fmt.Fprint(s.m.Stderr, chatPrompt)
 		}
 	}
 }
 
-// ended returns the exit after a signal: on a terminal only at the second
-// Ctrl-C in a row, otherwise at once.
-func (s *chatSession) ended(sig, last os.Signal) error {
-	if s.terminal && sig == os.Interrupt && last == nil {
+// source returns the source of the lines: with an editor on terminals that can
+// move the cursor.
+func (s *chatSession) source(history bool) (lineSource, error) {
+	plain := newPlainSource(s.m.Stdin)
+	if !s.terminal {
+		return plain, nil
+	}
+	editor, err := newChatEditor(s.m.Stdin.(*os.File), s.m.Stdout.(*os.File))
+	if err != nil {
+		return nil, err
+	}
+	if s.editing = editor != nil; !s.editing {
+		plain.prompt = s.m.Stderr
+		return plain, nil
+	}
+	if history {
+		if err := editor.remember(); err != nil {
+			s.notice("messages of this chat are not kept: %v", err)
+		}
+	}
+	return editor, nil
+}
+
+// stays reports whether the chat goes on after a signal: on a terminal, Ctrl-C
+// stops only the response.
+func (s *chatSession) stays(sig os.Signal) bool { return s.terminal && sig == os.Interrupt }
+
+// take runs a command, or sends a message and answers it.
+func (s *chatSession) take(ctx context.Context, text string, signals <-chan os.Signal) error {
+	if text == "" {
 		return nil
 	}
-	if s.terminal {
-		s.notice("")
+	known, err := s.command(text)
+	switch {
+	case !known:
+		return s.interruptible(ctx, text, signals)
+	case err == nil || errors.Is(err, errLeave):
+		return err
+	case s.terminal:
+		s.notice("%v", err)
+		return nil
 	}
-	return interrupt.Stopped{Signal: sig}
+	return wrong(err)
 }
 
-// take processes a line and returns the signal that stopped a response.
-func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.Signal) (stopped os.Signal, leave bool, err error) {
-	if line == "" {
-		return nil, false, nil
-	}
-	if leave, known := s.command(line); known {
-		return nil, leave, nil
-	}
+// interruptible answers a message until a signal comes.
+func (s *chatSession) interruptible(ctx context.Context, text string, signals <-chan os.Signal) error {
 	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
-	ended := make(chan struct{})
+	ended := make(chan os.Signal, 1)
 	go func() {
-		defer close(ended)
 		select {
-		case stopped = <-signals:
+		case sig := <-signals:
 			stop()
+			ended <- sig
 		case <-done:
+			ended <- nil
 		}
 	}()
-	err = s.answer(ctx, line)
+	err := s.answer(ctx, text)
 	close(done)
-	<-ended
-	stop()
-	if stopped != nil && err == nil {
-		err = s.ended(stopped, nil)
+	if sig := <-ended; sig != nil && err == nil && !s.stays(sig) {
+		return interrupt.Stopped{Signal: sig}
 	}
-	return stopped, false, err
+	return err
 }
 
 // answer adds the user's message and the model's response to the conversation.

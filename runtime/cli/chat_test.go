@@ -74,6 +74,25 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// TestChatCommands: a command that does not exist is an error and not a message, and
+// ends a chat from a pipe; what only looks like a command is a message.
+func TestChatCommands(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	file := filepath.Join(t.TempDir(), "saved.json")
+	code, stdout, stderr := b.chat(t, "/etc/x\n /help\n//\n/save "+file+"\n/hlep\nHello\n", "--template", lettersTemplate, "-n", "1")
+	if code != 2 || !strings.Contains(stderr, "unknown command /hlep; did you mean /help?") || strings.Count(stdout, "\n") != 3 {
+		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
+	}
+	if !strings.Contains(stderr, "saved 6 messages to "+file) {
+		t.Errorf("/save says %s", stderr)
+	}
+	code, stdout, stderr = b.chat(t, "/help\n/save\n/load nothing.json\n/?\n/exit\n/never\n", "--template", lettersTemplate)
+	if code != 0 || stdout != "" || strings.Count(stderr, "forget the conversation") != 2 || !strings.Contains(stderr, "file name after the command") || !strings.Contains(stderr, "no such file") {
+		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
+	}
+}
+
 // TestChatOverflow: turns that no longer fit are left out, and the user is
 // told; a message that alone is too long is refused.
 func TestChatOverflow(t *testing.T) {

@@ -22,8 +22,12 @@ func (chatCmd) Help() string {
   chat --system "Answer in one sentence." --temp 0
   echo "Why is the sky blue?" | ./model chat
 
+On a terminal, the line can be edited, Up brings back earlier messages, a pasted
+text is one message, and Ctrl-C stops a response. /help lists commands and keys.
+
 Without a terminal, each line of the input is one message of the conversation;
-lines between two lines of """ are one message.`
+lines between two lines of """ are one message. A line that begins with a slash
+and a word is a command there too; one that does not exist ends the chat.`
 }
 
 // Help shows measurements of a model.
