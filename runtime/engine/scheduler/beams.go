@@ -101,6 +101,7 @@ func (b *beams) apply(x *access) (done bool, err error) {
 		return false, nil
 	}
 	b.given = 0
+	x.s.count(x.e, 0, len(b.live)) // each row chooses a token
 	branches, err := b.search.Step(b.rows[:len(b.live)])
 	if err != nil {
 		return false, err

@@ -165,7 +165,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 	g.fresh = true
 	g.branches = make([]branch, len(g.Samplers))
 	now := time.Now()
-	g.s.opt.Metrics.observeTTFT(now.Sub(g.arrived), len(g.Prompt))
+	g.s.opt.Metrics.observeTTFT(now.Sub(g.arrived))
 	g.last = now
 	for i := range g.branches {
 		b := &g.branches[i]
@@ -298,7 +298,7 @@ func (g *generate) apply(x *access) (done bool, err error) {
 		}
 	}
 	if len(g.branches) > 0 {
-		g.measure()
+		x.s.count(x.e, 0, g.measure())
 	}
 	done = len(g.branches) > 0
 	for i := range g.branches {
@@ -344,11 +344,10 @@ func (g *generate) fork(x *access) (err error) {
 	return nil
 }
 
-// measure records the inter-token latency. Tokens of one step share the time since the
-// previous step.
-func (g *generate) measure() {
+// measure records the inter-token latency and returns the number of generated tokens.
+// Tokens of one step share the time since the previous step.
+func (g *generate) measure() (total int) {
 	now := time.Now()
-	total := 0
 	for i := range g.branches {
 		b := &g.branches[i]
 		n := len(b.step)
@@ -361,7 +360,7 @@ func (g *generate) measure() {
 		}
 	}
 	g.last = now
-	g.s.opt.Metrics.observeTokens(total)
+	return total
 }
 
 // publish sends the events of the step.

@@ -24,7 +24,7 @@ func NewMetrics(r *metrics.Registry) *Metrics {
 		queue:     r.Histogram("iflowc_queue_seconds", "Queueing time of requests, in seconds.", seconds),
 		ttft:      r.Histogram("iflowc_time_to_first_token_seconds", "Time to first token (TTFT), queueing included, in seconds.", seconds),
 		itl:       r.Histogram("iflowc_inter_token_seconds", "Inter-token latency (ITL) of a sequence, in seconds.", seconds),
-		prompt:    r.Counter("iflowc_prompt_tokens_total", "Prompt tokens.", ""),
+		prompt:    r.Counter("iflowc_prompt_tokens_total", "Prompt tokens that were computed; those found in the prefix cache are not among them.", ""),
 		generated: r.Counter("iflowc_generated_tokens_total", "Generated tokens.", ""),
 	}
 	m.engine.register(r)
@@ -37,10 +37,9 @@ func (m *Metrics) observeQueue(d time.Duration) {
 	}
 }
 
-func (m *Metrics) observeTTFT(d time.Duration, prompt int) {
+func (m *Metrics) observeTTFT(d time.Duration) {
 	if m != nil {
 		m.ttft.Observe(d.Seconds())
-		m.prompt.Add(float64(prompt), "")
 	}
 }
 
@@ -50,9 +49,10 @@ func (m *Metrics) observeITL(d time.Duration) {
 	}
 }
 
-func (m *Metrics) observeTokens(n int) {
+func (m *Metrics) observeTokens(prompt, generated int) {
 	if m != nil {
-		m.generated.Add(float64(n), "")
+		m.prompt.Add(float64(prompt), "")
+		m.generated.Add(float64(generated), "")
 	}
 }
 

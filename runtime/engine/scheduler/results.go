@@ -80,6 +80,7 @@ func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 			list = append(list, e)
 		}
 		e.results = append(e.results, r)
+		s.count(e, e.prompt.advance(r), 0)
 		e.resumed = e.resumed && !r.Ready
 	}
 	return list
@@ -224,6 +225,7 @@ func (x *access) add(q engine.Query) (engine.ID, error) {
 		q.Adapter = a.loaded
 	}
 	id, err := x.s.eng.AddQuery(q)
+	x.e.prompt = progress{id: id, length: len(q.Tokens), source: len(q.Source)}
 	return x.own(id, err)
 }
 

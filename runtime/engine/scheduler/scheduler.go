@@ -43,6 +43,8 @@ type Job struct {
 	Priority    int      // smaller is more urgent
 	PrefixScope string   // the prefix cache is shared only among jobs with the same PrefixScope
 	Adapter     *Adapter // nil: none
+
+	Charge func(tokens int) // called with the tokens that were computed for the job, after each step; must not block; may be nil
 }
 
 // A Scheduler runs jobs on an engine.
@@ -93,10 +95,11 @@ type entry struct {
 	task
 	ctx     context.Context
 	arrived time.Time
-	since   time.Time       // when it arrived, was admitted or suspended
-	begun   bool            // it was admitted before
-	resumed bool            // it was resumed and has no result since; it may have to recompute evicted pages
-	ids     []engine.ID     // its sequences
+	since   time.Time   // when it arrived, was admitted or suspended
+	begun   bool        // it was admitted before
+	resumed bool        // it was resumed and has no result since; it may have to recompute evicted pages
+	ids     []engine.ID // its sequences
+	prompt  progress
 	results []engine.Result // of this step
 	err     error
 }

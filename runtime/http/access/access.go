@@ -197,11 +197,18 @@ func (c *Caller) End() {
 	}
 }
 
-// Charge subtracts tokens from the client's quota.
-func (c *Caller) Charge(tokens int) {
-	c.control.counts.tokens(c.label(), tokens)
-	if c.group != nil {
-		c.group.charge(tokens, c.control.opt.Now())
+// Charger returns the function that counts tokens for the client and subtracts them from
+// its quota. It may be called concurrently, and after End.
+func (c *Caller) Charger() func(tokens int) {
+	control, g, label := c.control, c.group, c.label()
+	if control == nil { // no client: it computes nothing
+		return nil
+	}
+	return func(tokens int) {
+		control.counts.tokens(label, tokens)
+		if g != nil {
+			g.charge(tokens, control.opt.Now())
+		}
 	}
 }
 

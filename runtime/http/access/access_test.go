@@ -67,7 +67,7 @@ func TestLimits(t *testing.T) {
 	if _, r := ask(); r == nil || r.Limit != "concurrency" {
 		t.Errorf("two at once: %+v", r)
 	}
-	first.Charge(90)
+	first.Charger()(90)
 	first.End()
 	if _, r := ask(); r == nil || r.Limit != "tokens" || r.Wait != 30*time.Second {
 		t.Errorf("30 tokens too many: %+v", r)

@@ -30,7 +30,7 @@ func newCounts(r *metrics.Registry) *counts {
 	}
 	return &counts{
 		request: r.Counter("iflowc_key_requests_total", "Admitted requests, by key name.", "key"),
-		token:   r.Counter("iflowc_key_tokens_total", "Prompt and generated tokens, by key name.", "key"),
+		token:   r.Counter("iflowc_key_tokens_total", "Prompt tokens that were computed, and generated tokens, by key name.", "key"),
 		refuse:  r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by key name; (unknown) for wrong keys.", "key"),
 		seen:    map[string]bool{},
 	}

@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -276,5 +277,56 @@ func TestEnding(t *testing.T) {
 	<-ended
 	if _, err := net.Dial("tcp", address); err == nil {
 		t.Error("still listening")
+	}
+}
+
+// TestTokenCounts checks that the tokens charged to keys are those that were computed,
+// and that a request that did not run is charged nothing.
+func TestTokenCounts(t *testing.T) {
+	t.Parallel()
+	g := gate{make(chan struct{})}
+	s := start(t, func(c *server.Config, _ *scheduler.Options, e *engine.Options) {
+		c.Access = keyed(t, access.Options{Registry: c.Registry, Limits: access.Limits{Tokens: 10000}}, "K")
+		c.Constrain = func(server.Constraint) (decode.Mask, error) { return g, nil }
+		c.Sequences, e.MaxSeqs = 1, 1
+	})
+	ask := func(ctx context.Context, body string) {
+		req, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/completions", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header.Set("Authorization", "Bearer K")
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		} else if ctx.Err() == nil {
+			t.Error(err)
+		}
+	}
+	until := func(done func(waiting, running int) bool) {
+		for !done(s.cfg.Scheduler.Load()) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	has := func(line string) bool {
+		var metrics bytes.Buffer
+		s.cfg.Registry.WriteTo(&metrics)
+		return strings.Contains(metrics.String(), line+"\n")
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { ask(t.Context(), `{"prompt":"abc","max_tokens":4,"guided_regex":"a"}`) })
+	until(func(_, running int) bool { return running == 1 })
+	all.Go(func() { ask(ctx, `{"prompt":"never","max_tokens":4}`) })
+	until(func(waiting, _ int) bool { return waiting == 1 })
+	leave()
+	until(func(int, int) bool { return has(`iflowc_requests_total{code="499"} 1`) })
+	close(g.open)
+	all.Wait()
+	until(func(waiting, running int) bool { return waiting+running == 0 })
+	for _, want := range []string{`iflowc_key_tokens_total{key="api-key-1"} 7`, "iflowc_prompt_tokens_total 3", "iflowc_generated_tokens_total 4"} {
+		if !has(want) {
+			t.Errorf("the metrics have no %s", want)
+		}
 	}
 }

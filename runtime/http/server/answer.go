@@ -44,8 +44,6 @@ type answer struct {
 
 	drafted, accepted int // drafted and accepted tokens
 
-	charge func(tokens int) // charges the client for generated tokens
-
 	prompt []scheduler.Event // log-probabilities of the prompt, with echo
 }
 
@@ -57,7 +55,6 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 			return nil, err
 		}
 		var pieces []piece
-		generated := 0
 		for _, e := range events {
 			a.cached = max(a.cached, e.Cached)
 			a.drafted += e.Drafted
@@ -66,7 +63,6 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 				a.prompt = append(a.prompt, e)
 				continue
 			}
-			generated++
 			c := a.choices[e.Index]
 			if c.finish != "" {
 				continue // computed before the choice was stopped
@@ -78,7 +74,6 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 				a.stream.Stop(e.Index)
 			}
 		}
-		a.charge(generated)
 		if len(pieces) > 0 {
 			return pieces, nil
 		}

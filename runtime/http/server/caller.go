@@ -25,14 +25,6 @@ func callerOf(r *http.Request) *access.Caller {
 	return &access.Caller{}
 }
 
-// charge subtracts tokens from the quota of a request's client. It is called as tokens
-// are computed, also for answers that are cut off.
-func charge(r *http.Request, tokens int) {
-	if c, ok := r.Context().Value(callerKey{}).(*access.Caller); ok {
-		c.Charge(tokens)
-	}
-}
-
 // admit identifies the client of a request and applies its limits. The client's End
 // must be called, even after an error.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, *apiError) {

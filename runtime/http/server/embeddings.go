@@ -98,7 +98,6 @@ func (s *Server) vectors(r *http.Request, req *embeddingRequest) (vectors [][]fl
 	if err != nil {
 		return nil, 0, err
 	}
-	charge(r, total)
 	if err := s.take(r, "input", int64(len(vectors)*len(vectors[0])*bytesOfNumber)); err != nil {
 		return nil, 0, err
 	}

@@ -52,8 +52,7 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 		s.giveBack(r, bytes)
 		return nil, err
 	}
-	charge(r, len(g.ids))
-	a := &answer{stream: stream, charge: func(tokens int) { charge(r, tokens) }}
+	a := &answer{stream: stream}
 	for i := range p.choices() {
 		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
 	}

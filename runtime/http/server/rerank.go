@@ -261,7 +261,6 @@ func (s *Server) scorePairs(r *http.Request, p shared, param string, pairs []tex
 	}); err != nil {
 		return nil, 0, err
 	}
-	charge(r, total)
 	return scores, total, nil
 }
 

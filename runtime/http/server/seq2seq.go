@@ -99,9 +99,6 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	for _, list := range found {
 		flat = append(flat, list...)
 	}
-	for i := range flat {
-		charge(r, len(flat[i].Tokens))
-	}
 	writeJSON(w, http.StatusOK, map[string]any{"outputs": flat, "model": s.modelName(r)})
 	return nil
 }
