@@ -63,7 +63,7 @@ func (s *Spec) PullArgs() []string {
 	}
 	args := []string{s.Repository}
 	if len(s.ModelFiles) == 1 && strings.HasSuffix(s.ModelFiles[0], ".gguf") { // one of several in the repository
-		args = append(args, "--quant", strings.TrimSuffix(s.ModelFiles[0], ".gguf"))
+		args = append(args, "--gguf", strings.TrimSuffix(s.ModelFiles[0], ".gguf"))
 	}
 	return args
 }

@@ -11,7 +11,7 @@ import (
 type Choice struct {
 	Include []string // patterns (path.Match) of further files, over the whole name or its last part
 	Pickle  bool     // pickle files even if safetensors exist
-	Quant   string   // selects one of several GGUF files: the one whose name contains this
+	GGUF    string   // selects one of several GGUF files: the one whose name contains this
 }
 
 // described are the files besides the weights that a model needs.
@@ -60,7 +60,7 @@ func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 		}
 	}
 	switch {
-	case len(safe) > 0 && c.Quant == "":
+	case len(safe) > 0 && c.GGUF == "":
 		files = append(files, safe...)
 		if c.Pickle {
 			files = append(files, pickle...)
@@ -68,7 +68,7 @@ func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 			notices = append(notices, fmt.Sprintf("%d pickle files are left out, because safetensors exist; --pickle fetches them too", len(pickle)))
 		}
 	case len(gguf) > 0:
-		one, err := chooseGGUF(gguf, c.Quant)
+		one, err := chooseGGUF(gguf, c.GGUF)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", l.Ref, err)
 		}
@@ -85,11 +85,11 @@ func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 	return files, notices, nil
 }
 
-// chooseGGUF selects one GGUF file, or all its parts.
-func chooseGGUF(all []File, quant string) ([]File, error) {
+// chooseGGUF selects the GGUF file whose name contains part, or all its parts.
+func chooseGGUF(all []File, part string) ([]File, error) {
 	var found []File
 	for _, f := range all {
-		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(quant)) {
+		if strings.Contains(strings.ToLower(f.Name), strings.ToLower(part)) {
 			found = append(found, f)
 		}
 	}
@@ -107,7 +107,7 @@ func chooseGGUF(all []File, quant string) ([]File, error) {
 	for _, f := range found {
 		names = append(names, f.Name)
 	}
-	return nil, fmt.Errorf("it has several GGUF files; select one with --quant: %s", strings.Join(names[:min(len(names), 30)], ", "))
+	return nil, fmt.Errorf("it has several GGUF files; select one with --gguf: %s", strings.Join(names[:min(len(names), 30)], ", "))
 }
 
 // partOf returns the name of a file without the number of its part

@@ -204,7 +204,8 @@ func TestPulled(t *testing.T) {
 	o = call(t, []string{"HF_HUB_CACHE=" + t.TempDir()}, bin, "check", file, "--quant", "q8")
 	wantError(t, o, exitUsage, "mine: no ", "\n  iflowc pull acme/mine\n  iflowc check "+file+" --quant q8\n", "--model-dir")
 	o = call(t, []string{"HF_HUB_CACHE=" + t.TempDir()}, bin, "compile", "llama2-7b-chat-gguf")
-	wantError(t, o, exitUsage, "iflowc pull TheBloke/Llama-2-7B-Chat-GGUF --quant llama-2-7b-chat.Q8_0\n")
+	wantError(t, o, exitUsage, "iflowc pull TheBloke/Llama-2-7B-Chat-GGUF --gguf llama-2-7b-chat.Q8_0\n")
+	wantError(t, call(t, nil, bin, "pull", "acme/mine", "--quant", "q4"), exitUsage, "--gguf q4 selects the GGUF file", "compile or run")
 	env := []string{"HF_HUB_CACHE=" + hubCache(t, "acme/tiny")}
 	if out := call(t, env, bin, "check", "acme/tiny").succeed(t); !strings.HasPrefix(out, "tiny: supported") {
 		t.Errorf("a pulled repository: %q", out)

@@ -12,12 +12,14 @@ import (
 
 type pullCmd struct {
 	Ref     string   `arg:"" help:"Repository: OWNER/NAME or OWNER/NAME@REVISION."`
-	Quant   string   `help:"Fetch the GGUF file whose name contains this."`
+	GGUF    string   `name:"gguf" help:"Fetch the GGUF file whose name contains this, such as q8_0." placeholder:"NAME"`
 	Include []string `help:"Also fetch files that match these patterns." placeholder:"PATTERN"`
 	Pickle  bool     `help:"Fetch pickle files even if safetensors exist."`
 	Jobs    int      `short:"j" help:"Files to fetch at once." default:"4"`
 	Offline bool     `help:"Use no network: print the folder of a model that was pulled before."`
 	JSON    bool     `name:"json" help:"Print one JSON document."`
+
+	Quant string `hidden:""` // means a weight type everywhere else; here it is an error
 }
 
 // Help describes the cache.
@@ -26,6 +28,9 @@ func (pullCmd) Help() string {
 
   iflowc pull HuggingFaceTB/SmolLM2-135M-Instruct
   iflowc chat HuggingFaceTB/SmolLM2-135M-Instruct
+
+If a repository has several GGUF files, --gguf chooses one. pull converts
+nothing; --quant of compile and run does.
 
 Model specs of the library find it too:
 
@@ -41,6 +46,9 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	ref, err := hub.ParseRef(c.Ref)
 	if err != nil {
 		return usageError{err}
+	}
+	if c.Quant != "" {
+		return usageError{fmt.Errorf("--quant: pull fetches files as they are. --gguf %[1]s selects the GGUF file with that in its name; to convert weights, give --quant to compile or run", c.Quant)}
 	}
 	client, err := hub.FromEnvironment()
 	if err != nil {
@@ -63,7 +71,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, notices, err := list.Choose(hub.Choice{Include: c.Include, Pickle: c.Pickle, Quant: c.Quant})
+	files, notices, err := list.Choose(hub.Choice{Include: c.Include, Pickle: c.Pickle, GGUF: c.GGUF})
 	if err != nil {
 		return usageError{err}
 	}
