@@ -27,6 +27,10 @@ type Env struct {
 	Types   TypeRules                        // weight and state types
 	Devices [][]Device                       // device groups, each a list of ranks; nil: one device
 	Notice  func(format string, args ...any) // reports a choice to the user; may be nil
+
+	// Typed is called for each matrix after its type is chosen, with the type that its
+	// values were stored in; may be nil.
+	Typed func(w *ir.Value, stored tensor.DType)
 }
 
 // A Device is one rank of a device group.

@@ -110,16 +110,17 @@ func quantize(env *Env, m *ir.Module) error {
 			}
 		}
 	}
-	done := map[*ir.Value]bool{}
+	done := map[*ir.Value]tensor.DType{} // the stored types
+	var all []*ir.Value
 	heads, drafts, onlyMatmuls := headWeights(m), draftWeights(m), matmulWeights(m)
 	for _, g := range m.Graphs {
 		for op := range g.All() {
 			for _, w := range matrices(op) {
-				if done[w] {
+				if _, ok := done[w]; ok {
 					continue
 				}
-				done[w] = true
 				stored := w.Type.Elem
+				done[w], all = stored, append(all, w)
 				if err := quantizeWeight(env, w, heads[w], drafts[w]); err != nil {
 					return err
 				}
@@ -130,6 +131,11 @@ func quantize(env *Env, m *ir.Module) error {
 			if op.Def.Name == "experts" {
 				sameType(env, matrices(op))
 			}
+		}
+	}
+	for _, w := range all {
+		if env.Typed != nil {
+			env.Typed(w, done[w])
 		}
 	}
 	names := ir.NewNames(m)

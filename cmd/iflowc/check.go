@@ -40,6 +40,7 @@ type verdict struct {
 	AdapterBytes  int64           `json:"adapter_bytes,omitempty"`
 	Devices       []compiler.Need `json:"devices"`
 	UnusedTensors []string        `json:"unused_tensors"`
+	Warnings      []string        `json:"warnings,omitempty"` // about the weight types
 
 	Medusa *manifest.Medusa `json:"medusa,omitempty"`
 }
@@ -61,7 +62,7 @@ func (c *checkCmd) Run(ctx context.Context) error {
 	}
 	man := p.Manifest()
 	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: man.Params, Context: m.Context,
-		UnusedTensors: append([]string{}, m.Unused...), Medusa: man.Medusa}
+		UnusedTensors: append([]string{}, m.Unused...), Warnings: p.Warnings(), Medusa: man.Medusa}
 	if v.Devices, err = c.needs(p); err != nil {
 		return err
 	}

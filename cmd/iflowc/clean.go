@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
@@ -38,7 +39,7 @@ func (c *cleanCmd) Run() error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("removed %s\n", sizeText(freed))
+		fmt.Printf("removed %s\n", compiler.SizeText(freed))
 	}
 	usage, err := cache.Usage()
 	if err != nil {

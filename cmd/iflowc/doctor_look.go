@@ -136,9 +136,9 @@ func lookDisk(context.Context) []finding {
 	}
 	found := []finding{f}
 	if free := toolchain.DiskFree(c.Dir); free > 0 {
-		f := finding{State: findingOK, What: "free there", Detail: sizeText(free)}
+		f := finding{State: findingOK, What: "free there", Detail: compiler.SizeText(free)}
 		if free < 2e9 {
-			f.State, f.Remedy = findingNote, "iflowc clean gives "+sizeText(usage.Bytes)+" back"
+			f.State, f.Remedy = findingNote, "iflowc clean gives "+compiler.SizeText(usage.Bytes)+" back"
 		}
 		found = append(found, f)
 	}
@@ -148,9 +148,9 @@ func lookDisk(context.Context) []finding {
 // usageText describes the contents of a cache: "1.2 GB of at most 20.0 GB (weights 1.1
 // GB, obj 80 MB)".
 func usageText(u toolchain.Usage, limit int64) string {
-	text := sizeText(u.Bytes)
+	text := compiler.SizeText(u.Bytes)
 	if limit > 0 {
-		text += " of at most " + sizeText(limit)
+		text += " of at most " + compiler.SizeText(limit)
 	}
 	var kinds []string
 	for kind, n := range u.Kinds {
@@ -160,26 +160,13 @@ func usageText(u toolchain.Usage, limit int64) string {
 	}
 	slices.SortFunc(kinds, func(a, b string) int { return int(min(max(u.Kinds[b]-u.Kinds[a], -1), 1)) })
 	for i, kind := range kinds {
-		kinds[i] = kind + " " + sizeText(u.Kinds[kind])
+		kinds[i] = kind + " " + compiler.SizeText(u.Kinds[kind])
 	}
 	if len(kinds) > 0 {
 		text += " (" + strings.Join(kinds, ", ") + ")"
 	}
 	if u.Linked > 0 {
-		text += ", and " + sizeText(u.Linked) + " that are also compiled models"
+		text += ", and " + compiler.SizeText(u.Linked) + " that are also compiled models"
 	}
 	return text
-}
-
-// sizeText formats a number of bytes.
-func sizeText(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1e8:
-		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.0f kB", float64(n)/1e3)
 }

@@ -20,24 +20,24 @@ func describe(r *compiler.Result, emit string) string {
 	if r.Weights != "" {
 		where = "in " + fromHere(r.Weights)
 	}
-	line("%s: %s, compiled in %.1f s", fromHere(r.Binary), sizeText(r.BinaryBytes), r.Seconds)
-	size := sizeText(r.WeightBytes) + " of "
+	line("%s: %s, compiled in %.1f s", fromHere(r.Binary), compiler.SizeText(r.BinaryBytes), r.Seconds)
+	size := compiler.SizeText(r.WeightBytes) + " of "
 	if r.WeightBytes == 0 {
 		size, where = "", "not packed"
 	}
 	line("weights: %s%s, %.1f bits per weight, %s", size, r.WeightType, r.BitsPerWeight, where)
 	kv := ""
 	if r.StateBytes > 0 {
-		kv = fmt.Sprintf(" (KV cache %s)", sizeText(r.StateBytes))
+		kv = fmt.Sprintf(" (KV cache %s)", compiler.SizeText(r.StateBytes))
 	}
-	line("memory: %s for a sequence of %d tokens%s", sizeText(r.MemoryBytes), r.Context, kv)
+	line("memory: %s for a sequence of %d tokens%s", compiler.SizeText(r.MemoryBytes), r.Context, kv)
 	if r.BoundTokS > 0 {
 		line("bandwidth bound: %.0f tok/s at batch 1 (%.0f GB/s)", r.BoundTokS, r.BoundGBS)
 	}
 	if len(r.Smaller) > 0 {
 		var sizes []string
 		for _, s := range r.Smaller {
-			text := fmt.Sprintf("--quant %s needs %s", s.Quant, sizeText(s.WeightBytes))
+			text := fmt.Sprintf("--quant %s needs %s", s.Quant, compiler.SizeText(s.WeightBytes))
 			if r.Network == "decoder_only" {
 				text += fmt.Sprintf(" and decodes up to %.1fx as fast", s.Speedup)
 			}

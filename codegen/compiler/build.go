@@ -42,6 +42,8 @@ type Result struct {
 	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, from the machine's profile
 
 	Smaller []SmallerWeights `json:"smaller,omitempty"` // estimates for smaller sizes; none if the weights are quantized
+
+	Warnings []string `json:"warnings,omitempty"` // about the weight types
 }
 
 // Build compiles, packs and links the program, and writes the results to the

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -70,6 +71,19 @@ func (p *Program) Needs(adapters []*lora.Adapter) ([]Need, error) {
 	return out, nil
 }
 
+// SizeText returns a number of bytes for people.
+func SizeText(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e8:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.0f kB", float64(n)/1e3)
+}
+
 // SmallerWeights is an estimate for the model with its matrices in a smaller
 // type.
 type SmallerWeights struct {
@@ -94,6 +108,7 @@ func (p *Program) estimate(context.Context) error {
 		r.StateBytes += n.StateBytes
 	}
 	r.WeightType, r.BitsPerWeight = p.WeightTypes()
+	r.Warnings = p.warnings
 	read := readBytes(p.weights())
 	if p.Spec.Quant == tensor.Invalid {
 		if err := p.compareSizes(read); err != nil {

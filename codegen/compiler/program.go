@@ -26,6 +26,7 @@ type Program struct {
 	partitioned *ir.Module // the module before its division into ranks
 	isas        []templates.ISA
 	skip        map[string]bool // passes to skip
+	warnings    []string        // about the weight types
 
 	// Set during the build.
 	cache  *toolchain.Cache
@@ -45,6 +46,7 @@ var frontEnd = []stage{
 	(*Program).partition,    // a module for each of several ranks
 	(*Program).chooseISAs,   // instruction sets to compile for
 	(*Program).generateC,    // C code of the step
+	(*Program).judgeTypes,   // says what the weight types cost
 	(*Program).generateCUDA, // its CUDA C code, for --target cuda
 }
 
