@@ -1,14 +1,17 @@
 package compiler
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/sampling/settings"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
@@ -103,12 +106,7 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Context = m.Context
 	man.Inputs = m.merged
 	man.BOS, man.Pad = -1, -1
-	man.Generation = m.generation()
-	if man.Network == "encoder_decoder" {
-		for _, line := range ignored(man.Generation) {
-			m.opt.notice("%s", line)
-		}
-	}
+	m.generation(man)
 	weightFacts(man)
 	set := func(to *int, keys ...string) {
 		for _, k := range keys {
@@ -146,42 +144,39 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	m.engine(man)
 	first := tok.Encode("a", true)
 	if id, last, ok := tok.DecoderStart(); ok && man.Generation["decoder_start_token_id"] == nil && man.Network == "encoder_decoder" {
-		man.Generation["language_start_token_id"], man.Generation["language_last"] = float64(id), last
+		man.Language = &manifest.Language{Start: id, Last: last}
 	}
 	man.AddBOS = len(first) > 0 && man.BOS >= 0 && int(first[0]) == man.BOS
 }
 
-// generationKeys are the settings of generation_config.json that older models
-// have in config.json.
-var generationKeys = []string{
-	"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
-	"num_beams", "length_penalty", "early_stopping", "max_length", "min_length", "no_repeat_ngram_size", "bad_words_ids",
-	"repetition_penalty", "suppress_tokens", "begin_suppress_tokens", "min_new_tokens", "num_return_sequences", "do_sample",
-	"encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "exponential_decay_length_penalty", "sequence_bias",
-	"remove_invalid_values", "renormalize_logits", "num_beam_groups", "diversity_penalty",
-}
-
-// generation reads generation_config.json, if it exists.
-func (m *Model) generation() map[string]any {
-	name := m.Spec.GenerationConfig
-	if name == "" {
-		name = "generation_config.json"
-	}
-	out := map[string]any{}
-	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name))
+// generation sets the fields of generation_config.json, or of config.json in a folder
+// without it, and those of a GGUF file.
+func (m *Model) generation(man *manifest.Manifest) {
+	man.GenerationFile = cmp.Or(m.Spec.GenerationConfig, "generation_config.json")
+	man.Generation = map[string]any{}
+	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, man.GenerationFile))
 	if err != nil { // older models have these settings in config.json
-		for _, k := range generationKeys {
+		man.GenerationFile = "config.json"
+		for _, k := range settings.Older() {
 			if v, ok := m.Spec.Config[k]; ok && v != nil {
-				out[k] = v
+				man.Generation[k] = v
 			}
 		}
-		return out
+	} else if err := json.Unmarshal(data, &man.Generation); err != nil {
+		m.opt.notice("%s: %v; its settings are not used", man.GenerationFile, err)
+		clear(man.Generation)
 	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		m.opt.notice("%s: %v; its settings are not used", name, err)
-		return map[string]any{}
+	if man.Generation == nil { // null
+		man.Generation = map[string]any{}
 	}
-	return out
+	if m.set.Format() == "gguf" {
+		maps.Copy(man.Generation, settings.FromGGUF(m.set.Meta()))
+	}
+	if man.Network != "encoder_only" {
+		for _, line := range settings.Notices(man) {
+			m.opt.notice("%s", line)
+		}
+	}
 }
 
 // ids reads a token id, or a list of them.

@@ -12,19 +12,23 @@ import (
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/settings"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// Sampling configures a generation. The zero value decodes greedily until the model
-// ends the text or the context is full.
+// Sampling configures a generation. A field that is 0 has the value of the model's own
+// configuration, else that of the subcommands of a binary. Chat samples at temperature
+// 0.8 with top-k 40, top-p 0.95 and min-p 0.05. So does Generate if a field or the
+// configuration asks for sampling; otherwise it is greedy.
 type Sampling struct {
-	MaxTokens         int             // maximum generated tokens; 0: the rest of the context
-	Temperature       float64         // 0: greedy
-	TopK              int             // sample from the K most probable tokens; 0: all
-	TopP              float64         // nucleus sampling: sample from the fewest tokens with a total probability of P; 0: all
-	MinP              float64         // sample from tokens at least P times as probable as the most probable one; 0: all
-	RepetitionPenalty float64         // above 1 makes earlier tokens less probable; 0: none
+	MaxTokens         int             // maximum generated tokens; without the model's own: the rest of the context
+	Greedy            bool            // take the most probable token after penalties; no other field of sampling counts
+	Temperature       float64         // divides the logits
+	TopK              int             // sample from the K most probable tokens; -1: all
+	TopP              float64         // nucleus sampling: sample from the fewest tokens with a total probability of P; 1: all
+	MinP              float64         // sample from tokens at least P times as probable as the most probable one; negative: all
+	RepetitionPenalty float64         // above 1 makes earlier tokens less probable; 1: none
 	Seed              uint64          // seed of the random numbers
 	Stop              []string        // end before one of these texts
 	Schema            json.RawMessage // JSON Schema of the text; nil: any text
@@ -59,7 +63,7 @@ func (m *Model) complete(ctx context.Context, prompt string, o Sampling, yield f
 	for _, id := range ids { // a token's text may depend on the tokens before it
 		text.Push(id)
 	}
-	return m.run(ctx, ids, m.bin.Manifest.EOS, text, o, yield)
+	return m.run(ctx, ids, m.bin.Manifest.EOS, text, o, true, yield)
 }
 
 // textOf converts tokens to text.
@@ -102,11 +106,12 @@ func (m *Model) chat(ctx context.Context, messages []Message, o Sampling, yield 
 		return binary.Blame(err)
 	}
 	text := answer{m.template.NewReader(tok, p.IDs, chat.ReaderOptions{Reasoning: true})}
-	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), text, o, yield)
+	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), text, o, false, yield)
 }
 
-// run generates and yields text until it ends or the caller breaks the loop.
-func (m *Model) run(ctx context.Context, ids, ends []int32, text textOf, o Sampling, yield func(string, error) bool) error {
+// run generates and yields text until it ends or the caller breaks the loop. quiet says
+// that tokens are drawn only if the caller or the model asks for it.
+func (m *Model) run(ctx context.Context, ids, ends []int32, text textOf, o Sampling, quiet bool, yield func(string, error) bool) error {
 	if m.bin.Manifest.Network != "decoder_only" {
 		return binary.Blame(fmt.Errorf("%s is not a decoder and does not generate text", m.bin.Manifest.Name))
 	}
@@ -116,21 +121,28 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, text textOf, o Sampl
 	if slices.Contains(o.Stop, "") {
 		return binary.Blame(fmt.Errorf("a stop text is empty"))
 	}
-	sampler, err := m.sampler(o, ends)
+	own, err := settings.Read(m.bin.Manifest, m.ignore)
+	if err != nil {
+		return binary.Blame(err)
+	}
+	sampler, err := m.sampler(o, own, ends, quiet)
 	if err != nil {
 		return binary.Blame(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	limit := m.context - len(ids)
+	var asked *int
 	if o.MaxTokens > 0 {
-		limit = min(limit, o.MaxTokens)
+		asked = &o.MaxTokens
 	}
+	limit = min(limit, own.Limit(asked, len(ids), limit))
+	sampler.Restart(len(ids), limit)
 	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Samplers: []*decode.Sampler{sampler}, Max: limit, EOS: ends, Logprobs: -1})
 	if err != nil {
 		return err
 	}
-	return read(ctx, stream, text, decode.Stopper{Words: o.Stop}, yield)
+	return read(ctx, stream, text, decode.Stopper{Words: slices.Concat(o.Stop, own.Stop)}, yield)
 }
 
 // read yields the text of events.
@@ -155,12 +167,39 @@ func read(ctx context.Context, events *scheduler.Stream, text textOf, stop decod
 	}
 }
 
+// flags returns the fields that are set, as settings of a caller.
+func (o *Sampling) flags() settings.Flags {
+	f := settings.Flags{Values: map[string]float64{}, Seeded: o.Seed != 0}
+	for name, v := range map[string]float64{
+		"temperature": o.Temperature, "top_k": float64(o.TopK), "top_p": o.TopP, "min_p": o.MinP, "repetition_penalty": o.RepetitionPenalty,
+	} {
+		if v != 0 {
+			f.Values[name] = v
+		}
+	}
+	if o.MinP < 0 {
+		f.Values["min_p"] = 0
+	}
+	if o.Greedy {
+		f = settings.Flags{Values: map[string]float64{"temperature": 0}}
+	}
+	return f
+}
+
 // sampler returns the sampler of a generation.
-func (m *Model) sampler(o Sampling, ends []int32) (*decode.Sampler, error) {
-	set := decode.Settings{Options: decode.Options{
-		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Penalty: o.RepetitionPenalty, Seed: o.Seed,
-	}}
-	set.Rules.EOS = ends
+func (m *Model) sampler(o Sampling, own *settings.Config, ends []int32, quiet bool) (*decode.Sampler, error) {
+	if err := own.NoBeams("this package"); err != nil {
+		return nil, err
+	}
+	r, err := own.Resolve(o.flags(), quiet)
+	if err != nil {
+		return nil, err
+	}
+	set := r.Settings
+	set.Seed, set.Rules.EOS = o.Seed, ends
+	if o.Greedy && o.RepetitionPenalty != 0 {
+		set.Penalty = o.RepetitionPenalty
+	}
 	if o.Schema != nil {
 		maker, err := m.maker(ends)
 		if err != nil {

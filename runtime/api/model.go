@@ -30,6 +30,8 @@ type Options struct {
 	Parallel int    // maximum concurrent texts; 0: 4
 	Context  int    // maximum tokens of a text with its continuation; 0: the model's
 	ISA      string // instruction set; "": the best for this CPU
+
+	IgnoreSettings []string // fields of the model's generation_config.json or GGUF file to run without
 }
 
 // Info describes a model.
@@ -51,6 +53,7 @@ type Model struct {
 	why      error              // reason for a nil template
 	embedder *embedder.Embedder // nil: the model has no embeddings
 	context  int
+	ignore   []string // Options.IgnoreSettings
 
 	mu     sync.Mutex
 	makers []keptMaker // of structured output, created on demand
@@ -66,7 +69,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{bin: b}
+	m := &Model{bin: b, ignore: o.IgnoreSettings}
 	if err := m.start(o); err != nil {
 		m.Close()
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
@@ -23,15 +24,15 @@ type chatCmd struct {
 
 	System   string `placeholder:"TEXT" help:"System message."`
 	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
-	N        int    `short:"n" default:"1024" placeholder:"1024" help:"Maximum tokens of a response; 0 is no limit."`
+	N        *int   `short:"n" placeholder:"N" help:"Maximum tokens of a response; 0 is no limit (default: the model's max_new_tokens or max_length, else 1024)."`
 
 	NoHistory bool `help:"Keep no history of typed messages (default: iflowc/chat_history in $$XDG_STATE_HOME or ~/.local/state)."`
 }
 
 // Run chats until the input ends.
 func (c *chatCmd) Run(ctx context.Context, m *model) error {
-	if c.N < 0 {
-		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", c.N))
+	if c.N != nil && *c.N < 0 {
+		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", *c.N))
 	}
 	s, err := c.session(m)
 	if err != nil {
@@ -61,11 +62,18 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	return s.run(context.WithoutCancel(ctx), signals, !c.NoHistory)
 }
 
+// defaultReply is the maximum of tokens of a response if neither the call nor the model
+// has one.
+const defaultReply = 1024
+
 // session prepares a conversation.
 func (c *chatCmd) session(m *model) (*chatSession, error) {
-	sampler, err := c.sampler(m)
+	set, err := c.sampling(m, false)
 	if err != nil {
-		return nil, err
+		return nil, wrong(err)
+	}
+	if err := set.NoBeams("chat"); err != nil {
+		return nil, wrong(err)
 	}
 	tok, err := m.tokenizer()
 	if err != nil {
@@ -82,8 +90,15 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 		}
 		return nil, wrong(err)
 	}
+	stops := t.Stops(tok, m.manifest.EOS)
+	set.Rules.EOS = stops
+	sampler, err := decode.NewSampler(set.Settings, -1)
+	if err != nil {
+		return nil, wrong(err)
+	}
 	s := &chatSession{
-		m: m, tok: tok, template: t, stops: t.Stops(tok, m.manifest.EOS), sampler: sampler, most: c.N,
+		m: m, tok: tok, template: t, stops: stops, sampler: sampler, words: set.Stop,
+		limit:    func(prompt int) int { return set.Limit(c.N, prompt, defaultReply) },
 		terminal: isTerminalFile(m.Stdin) && isTerminal(m.Stdout),
 	}
 	s.system(c.System)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
@@ -23,9 +24,10 @@ type chatSession struct {
 	template *chat.Template
 	stops    []int32
 	sampler  sampler
-	most     int  // maximum tokens of a response; 0: no limit
-	terminal bool // input and output are a terminal
-	editing  bool // with a line editor
+	words    []string             // texts that end a response
+	limit    func(prompt int) int // maximum tokens of a response; 0: no limit
+	terminal bool                 // input and output are a terminal
+	editing  bool                 // with a line editor
 	eng      *engine.Engine
 	logits   int
 	drafts   *drafting
@@ -203,10 +205,6 @@ func (s *chatSession) answer(ctx context.Context, text string) error {
 // of them and a response, the oldest turns are omitted.
 func (s *chatSession) prompt() ([]int32, error) {
 	room := s.eng.Options().Context
-	reserve := min(max(room/4, 1), 256)
-	if s.most > 0 {
-		reserve = min(reserve, s.most)
-	}
 	dropped := 0
 	for {
 		p, err := s.template.Encode(s.tok, s.messages, chat.RenderOptions{AddGenerationPrompt: true})
@@ -215,6 +213,10 @@ func (s *chatSession) prompt() ([]int32, error) {
 		}
 		if len(p.IDs) == 0 {
 			return nil, errors.New("the template gives an empty prompt")
+		}
+		reserve := min(max(room/4, 1), 256)
+		if most := s.limit(len(p.IDs)); most > 0 {
+			reserve = min(reserve, most)
 		}
 		if len(p.IDs)+reserve <= room {
 			if dropped > 0 {
@@ -257,7 +259,9 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 	}
 	defer s.eng.Remove(id) // its KV cache stays for the next turn
 	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{Reasoning: true})
-	thought := false
+	most := s.left(len(ids))
+	s.sampler.Restart(len(ids), most)
+	thought, stop := false, decode.Stopper{Words: s.words}
 	show := func(d chat.Delta) error {
 		if s.terminal && d.Reasoning != "" {
 			fmt.Fprintf(s.m.Stdout, "\x1b[2m%s\x1b[0m", d.Reasoning)
@@ -278,7 +282,9 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 			return false, nil
 		}
 		n++
-		return s.most == 0 || n < s.most, show(reader.Push(token))
+		d := reader.Push(token)
+		d.Content = stop.Push(d.Content)
+		return n < most && !stop.Done, show(d)
 	}
 	for ended := false; !ended; {
 		results, e := s.eng.Infer(ctx)
@@ -288,29 +294,38 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 		if len(results) == 0 || !results[0].Ready {
 			continue // another chunk of the prompt
 		}
-		if ended, err = one.take(results[0], s.sampler, func() int { return s.left(n) }, more); errors.Is(err, engine.ErrFull) {
-			s.notice("\n[the response ends here: the context of %d tokens is full]", s.eng.Options().Context)
+		if ended, err = one.take(results[0], s.sampler, func() int { return most - n }, more); errors.Is(err, engine.ErrFull) {
 			err = nil
 		}
 		if err != nil {
 			break
 		}
 	}
-	if s.most > 0 && n == s.most {
-		s.notice("\n[the response ends here: -n %d tokens; if it repeats itself, try --temp 0.8 or --repeat-penalty 1.1]", s.most)
-	}
+	s.sayLimit(len(ids), n)
 	d := reader.Flush()
-	d.Content += "\n"
+	d.Content = stop.Push(d.Content) + stop.Flush() + "\n"
 	if e := show(d); err == nil {
 		err = e
 	}
 	return reply[:len(reply)-1], err
 }
 
-// left returns how many tokens may follow the first n of a response.
-func (s *chatSession) left(n int) int {
-	if s.most == 0 {
-		return s.eng.Options().Context
+// sayLimit says why a response of n tokens ended if its model did not end it.
+func (s *chatSession) sayLimit(prompt, n int) {
+	room := s.eng.Options().Context
+	switch n {
+	case s.limit(prompt):
+		s.notice("\n[the response ends here: -n %d tokens; if it repeats itself, try --repeat-penalty 1.1]", n)
+	case room - prompt:
+		s.notice("\n[the response ends here: the context of %d tokens is full]", room)
 	}
-	return s.most - n
+}
+
+// left returns how many tokens may follow a prompt.
+func (s *chatSession) left(prompt int) int {
+	room := s.eng.Options().Context - prompt
+	if most := s.limit(prompt); most > 0 {
+		return min(most, room)
+	}
+	return room
 }

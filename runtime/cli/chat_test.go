@@ -22,7 +22,7 @@ func (b *fakeBinary) chat(t *testing.T, input string, args ...string) (code int,
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Run(t.Context(), b.Embedded, cli.Process{
-		Args: append([]string{"chat"}, args...), Program: b.program, Start: time.Now(),
+		Args: append([]string{"chat", "--temp", "0"}, args...), Program: b.program, Start: time.Now(),
 		Stdin: strings.NewReader(input), Stdout: &out, Stderr: &errs,
 	})
 	return code, out.String(), errs.String()

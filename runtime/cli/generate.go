@@ -24,7 +24,7 @@ type generateCmd struct {
 	speculateFlags `embed:""`
 	choiceFlags    `embed:""`
 
-	N         int      `short:"n" default:"128" placeholder:"128" help:"Maximum tokens to generate."`
+	N         *int     `short:"n" placeholder:"N" help:"Maximum tokens to generate (default: the model's max_new_tokens or max_length, else 128)."`
 	IgnoreEOS bool     `name:"ignore-eos" help:"Continue after the end-of-text token."`
 	Stop      []string `sep:"none" placeholder:"TEXT" help:"Stop before this text; may be repeated."`
 	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"Also stop after one of these tokens."`
@@ -55,18 +55,15 @@ type timings struct {
 
 // Run continues the prompt.
 func (c *generateCmd) Run(ctx context.Context, m *model) error {
-	if c.N < 0 {
-		return wrong(fmt.Errorf("-n %d: expected 0 or more", c.N))
+	if c.N != nil && *c.N < 0 {
+		return wrong(fmt.Errorf("-n %d: expected 0 or more", *c.N))
 	}
 	if slices.Contains(c.Stop, "") {
 		return wrong(errors.New("--stop: expected a text"))
 	}
-	var sampler sampler
-	if c.plain() {
-		var err error
-		if sampler, err = c.sampler(m); err != nil {
-			return err
-		}
+	p, err := c.plan(m)
+	if err != nil {
+		return wrong(err)
 	}
 	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
@@ -76,27 +73,70 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if err := m.fits(ids); err != nil {
 		return err
 	}
-	if sampler == nil {
-		return c.many(ctx, m, ids)
+	p.most = p.Limit(c.N, len(ids), defaultMost)
+	if p.sampler == nil {
+		return c.many(ctx, m, ids, p)
 	}
-	return c.one(ctx, m, ids, sampler)
+	p.sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)))
+	return c.one(ctx, m, ids, p)
+}
+
+// defaultMost is the maximum of generated tokens if neither the call nor the model has
+// one.
+const defaultMost = 128
+
+// A generatePlan is how generate continues its prompt.
+type generatePlan struct {
+	*sampling
+	sampler sampler // of generate's own loop; nil: many continues the prompt
+	search  bool    // by a beam search
+	beams   decode.BeamOptions
+	stop    []string
+	most    int // maximum number of tokens
+}
+
+// plan reads the flags and the model's configuration.
+func (c *generateCmd) plan(m *model) (p *generatePlan, err error) {
+	p = &generatePlan{}
+	if p.beams, p.search, err = decode.ParseBeams(c.Strategy); err != nil {
+		return nil, err
+	}
+	flags := c.samplingFlags
+	if p.search {
+		flags.Strategy = ""
+	}
+	if p.sampling, err = flags.sampling(m, true); err != nil {
+		return nil, err
+	}
+	if n := p.Whole("num_beams", 1); n > 1 && !p.search {
+		if p.Temperature > 0 || p.Strategy != "" {
+			return nil, p.Refuse("num_beams", n, "a beam search draws no tokens at random")
+		}
+		p.search, p.beams = true, decode.BeamOptions{Beams: n, LengthPenalty: p.Number("length_penalty", 1), Stopping: p.Stopping}
+	}
+	p.stop = slices.Concat(c.Stop, p.Stop)
+	if p.search || c.Choices != 1 || c.Logprobs >= 0 {
+		return p, c.checkChoices(p.beams, p.search)
+	}
+	p.sampler, err = decode.NewSampler(p.Settings, -1)
+	return p, err
 }
 
 // one streams a single continuation.
-func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler sampler) error {
+func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, p *generatePlan) error {
 	drafts, err := c.drafting(ctx, m)
 	if err != nil {
 		return err
 	}
 	defer drafts.close()
-	g := &generation{m: m, cmd: c, sampler: sampler, stop: decode.Stopper{Words: c.Stop}, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
-	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N), Draft: drafts.tokens, Brief: brief}); err != nil {
+	g := &generation{m: m, cmd: c, sampler: p.sampler, most: p.most, stop: decode.Stopper{Words: p.stop}, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
+	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), p.most), Draft: drafts.tokens, Brief: brief}); err != nil {
 		return err
 	}
 	if err := drafts.start(g.eng); err != nil {
 		return err
 	}
-	g.drafter = drafts.drafter(sampler)
+	g.drafter = drafts.drafter(p.sampler)
 	g.out.Timings.LoadS = time.Since(m.Start).Seconds()
 	if err := g.startText(); err != nil {
 		return err
@@ -133,6 +173,7 @@ type generation struct {
 	m       *model
 	cmd     *generateCmd
 	sampler sampler
+	most    int // maximum number of tokens
 	eng     *engine.Engine
 	drafter speculate.Drafter
 	stream  *tokenizer.Stream // nil: the model has no tokenizer
@@ -154,7 +195,7 @@ func (g *generation) run(ctx context.Context) error {
 		return err
 	}
 	var first time.Time
-	for len(g.out.Tokens) < g.cmd.N || first.IsZero() {
+	for len(g.out.Tokens) < g.most || first.IsZero() {
 		results, err := g.eng.Infer(ctx)
 		if err != nil {
 			return err
@@ -167,10 +208,10 @@ func (g *generation) run(ctx context.Context) error {
 			g.out.Timings.PromptS = first.Sub(begin).Seconds()
 			g.out.Timings.PromptTokS = float64(len(g.out.PromptTokens)) / g.out.Timings.PromptS
 		}
-		if g.cmd.N == 0 {
+		if g.most == 0 {
 			break
 		}
-		ended, err := s.take(results[0], g.sampler, func() int { return g.cmd.N - len(g.out.Tokens) }, g.more)
+		ended, err := s.take(results[0], g.sampler, func() int { return g.most - len(g.out.Tokens) }, g.more)
 		if errors.Is(err, engine.ErrFull) {
 			break
 		}
@@ -198,7 +239,7 @@ func (g *generation) rate(first time.Time) {
 // step.
 func (g *generation) more(token int32) (bool, error) {
 	stop, err := g.take(token)
-	return !stop && len(g.out.Tokens) < g.cmd.N, err
+	return !stop && len(g.out.Tokens) < g.most, err
 }
 
 // take records a token and prints its text; stop reports the end of the text.

@@ -58,22 +58,9 @@ type generatedChoices struct {
 	} `json:"timings"`
 }
 
-// plain reports whether generate's own loop suffices.
-func (c *generateCmd) plain() bool {
-	_, beams, _ := decode.ParseBeams(c.Strategy)
-	return c.Choices == 1 && c.Logprobs < 0 && !beams
-}
-
 // many generates all choices together; they share the prompt.
-func (c *generateCmd) many(ctx context.Context, m *model, ids []int32) error {
-	beams, search, err := decode.ParseBeams(c.Strategy)
-	if err != nil {
-		return wrong(err)
-	}
-	if err := c.checkChoices(beams, search); err != nil {
-		return wrong(err)
-	}
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N), MaxSeqs: max(c.Choices, beams.Beams)})
+func (c *generateCmd) many(ctx context.Context, m *model, ids []int32, p *generatePlan) error {
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), p.most), MaxSeqs: max(c.Choices, p.beams.Beams)})
 	if err != nil {
 		return err
 	}
@@ -82,10 +69,10 @@ func (c *generateCmd) many(ctx context.Context, m *model, ids []int32) error {
 	s := scheduler.New(eng, scheduler.Options{Vocab: m.manifest.Vocab})
 	defer s.Close()
 	begin := time.Now()
-	if search {
-		out.Choices, err = c.search(ctx, m, s, ids, beams)
+	if p.search {
+		out.Choices, err = c.search(ctx, m, s, ids, p)
 	} else {
-		out.Choices, err = c.draw(ctx, m, s, ids)
+		out.Choices, err = c.draw(ctx, m, s, ids, p)
 	}
 	if err != nil {
 		return err
@@ -117,7 +104,7 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 		return fmt.Errorf("--logprobs %d: expected at most %d", c.Logprobs, mostLogprobs)
 	case c.Logprobs >= 0 && !c.JSON:
 		return errors.New("--logprobs needs --json")
-	case c.N == 0:
+	case c.N != nil && *c.N == 0:
 		return errors.New("-n 0: choices, log-probabilities and beams need a number of tokens")
 	case search && c.Logprobs >= 0:
 		return errors.New("--logprobs and --strategy beam exclude each other: a beam search scores whole texts, not tokens")
@@ -141,16 +128,11 @@ func (c *generateCmd) eos(m *model) []int32 {
 }
 
 // search runs a beam search.
-func (c *generateCmd) search(ctx context.Context, m *model, s *scheduler.Scheduler, ids []int32, opt decode.BeamOptions) ([]*generatedChoice, error) {
-	sampling := c.samplingFlags
-	sampling.Strategy = ""
-	set, err := sampling.settings(m)
-	if err != nil {
-		return nil, wrong(err)
-	}
-	opt.Rules, opt.MaxLength = set.Rules, len(ids)+min(c.N, m.manifest.Context-len(ids))
-	opt.Rules.Penalty, opt.Rules.EOS = set.Penalty, c.eos(m)
-	opt.Rules.SequenceBias = decode.SingleBiases(set.Bias)
+func (c *generateCmd) search(ctx context.Context, m *model, s *scheduler.Scheduler, ids []int32, p *generatePlan) ([]*generatedChoice, error) {
+	opt := p.beams
+	opt.MaxLength = len(ids) + min(p.most, m.manifest.Context-len(ids))
+	opt.Rules = p.SearchRules(ids)
+	opt.Rules.EOS = c.eos(m)
 	if opt.MaxLength == len(ids) {
 		return nil, wrong(fmt.Errorf("the prompt has %d tokens and fills the model's context", len(ids)))
 	}
@@ -168,7 +150,7 @@ func (c *generateCmd) search(ctx context.Context, m *model, s *scheduler.Schedul
 		if last.Finish = scheduler.FinishLength; last.End {
 			last.Finish = scheduler.FinishStop
 		}
-		choice := &generatedChoice{Score: &h.Score, stop: decode.Stopper{Words: c.Stop}}
+		choice := &generatedChoice{Score: &h.Score, stop: decode.Stopper{Words: p.stop}}
 		stream, err := m.textStream(ids)
 		if err != nil {
 			return nil, err
@@ -182,22 +164,20 @@ func (c *generateCmd) search(ctx context.Context, m *model, s *scheduler.Schedul
 }
 
 // draw samples every choice token by token.
-func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler, ids []int32) ([]*generatedChoice, error) {
-	g := scheduler.Generation{Prompt: ids, Max: c.N, EOS: c.eos(m), Logprobs: c.Logprobs}
+func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler, ids []int32, p *generatePlan) ([]*generatedChoice, error) {
+	g := scheduler.Generation{Prompt: ids, Max: p.most, EOS: c.eos(m), Logprobs: c.Logprobs}
 	list := make([]*generatedChoice, c.Choices)
 	texts := make([]*tokenizer.Stream, c.Choices)
-	set, err := c.settings(m)
-	if err != nil {
-		return nil, wrong(err)
-	}
+	set, err := p.Settings, error(nil)
 	for i := range list {
 		sampler, err := decode.NewSampler(set, len(ids))
 		if err != nil {
 			return nil, wrong(err)
 		}
+		sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)))
 		set.Seed++
 		g.Samplers = append(g.Samplers, sampler)
-		list[i] = &generatedChoice{stop: decode.Stopper{Words: c.Stop}}
+		list[i] = &generatedChoice{stop: decode.Stopper{Words: p.stop}}
 		if texts[i], err = m.textStream(ids); err != nil {
 			return nil, err
 		}

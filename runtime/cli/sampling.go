@@ -12,26 +12,19 @@ import (
 	"strconv"
 
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/settings"
 )
 
-// samplingFlags select the sampling method.
+// samplingFlags select how generate and chat pick tokens.
 type samplingFlags struct {
-	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 if another sampling flag is given)."`
-	TopK      int               `placeholder:"K" help:"Top-k sampling: the K most probable tokens."`
-	TopP      float64           `placeholder:"P" help:"Nucleus sampling: the fewest tokens with P of the probability."`
-	MinP      float64           `placeholder:"P" help:"Min-p sampling: tokens with at least P times the highest probability."`
-	Typical   float64           `placeholder:"P" help:"Locally typical sampling: the most typical tokens with P of the probability."`
-	TFS       float64           `name:"tfs" placeholder:"Z" help:"Tail-free sampling parameter z."`
+	settingFlags `embed:""`
+
 	Mirostat  int               `enum:"0,1,2" default:"0" help:"Mirostat version: 1, 2, or 0 for off."`
 	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat target surprise tau (default: 5)."`
 	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat learning rate eta (default: 0.1)."`
-	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Repetition penalty; above 1 makes earlier tokens less likely."`
 	Frequency float64           `name:"frequency-penalty" placeholder:"F" help:"Frequency penalty: subtract F from a token's logit for each time it was generated."`
 	Presence  float64           `name:"presence-penalty" placeholder:"F" help:"Presence penalty: subtract F from the logits of tokens that were generated."`
-	NoRepeat  int               `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat an n-gram of N tokens."`
 	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Logit bias: add F to a token's logit; may be repeated."`
-	MinTokens int               `name:"min-tokens" placeholder:"N" help:"Minimum tokens before the end token."`
-	Strategy  string            `placeholder:"NAME" help:"Sampling method, with parameters after a colon: ${strategies}; also beam in generate."`
 	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"Acceptance of draft tokens: match (same text), rejection (same distribution), top (within top-k, top-p and min-p) or typical (Medusa's rule)."`
 	Seed      *uint64           `placeholder:"S" help:"Random seed (default: 0)."`
 }
@@ -44,69 +37,46 @@ type sampler interface {
 	Choice(ahead int) (decode.Choice, bool)
 	Draws() func(logits []float32) (int32, []decode.TokenProb, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
+	Restart(prompt, most int)
 }
 
-// sampler returns the sampler for the flags.
-func (f *samplingFlags) sampler(m *model) (sampler, error) {
-	set, err := f.settings(m)
+// sampling returns the settings of the flags, the model and the defaults; see
+// model.resolve.
+func (f *samplingFlags) sampling(m *model, quiet bool) (*sampling, error) {
+	flags, err := f.flags()
 	if err != nil {
-		return nil, wrong(err)
+		return nil, err
 	}
-	c, err := decode.NewSampler(set, -1)
-	return c, wrong(err)
-}
-
-func (f *samplingFlags) settings(m *model) (set decode.Settings, err error) {
-	set = decode.Settings{
-		Options:   decode.Options{TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, Typical: f.Typical, TailFree: f.TFS, Penalty: f.Penalty},
-		Frequency: f.Frequency, Presence: f.Presence,
-		Rules: decode.Rules{NoRepeat: f.NoRepeat, MinNew: f.MinTokens},
+	if flags.Strategy, err = f.strategy(&flags); err != nil {
+		return nil, err
 	}
-	if f.NoRepeat < 0 || f.MinTokens < 0 {
-		return set, fmt.Errorf("--no-repeat-ngram %d --min-tokens %d: expected 0 or more", f.NoRepeat, f.MinTokens)
+	flags.Seeded = f.Seed != nil
+	set, err := m.resolve(&f.settingFlags, flags, quiet)
+	if err != nil {
+		return nil, err
 	}
+	set.Frequency, set.Presence = f.Frequency, f.Presence
 	if set.Rule, err = decode.ParseRule(cmp.Or(f.Accept, m.manifest.Accept())); err != nil {
-		return set, fmt.Errorf("--draft-accept %s: %w", f.Accept, err)
+		return nil, fmt.Errorf("--draft-accept %s: %w", f.Accept, err)
 	}
 	if heads := m.manifest.Medusa; heads != nil {
 		set.Epsilon, set.Alpha = heads.Threshold, heads.Alpha
 	}
-	if set.Strategy, err = f.strategy(); err != nil {
-		return set, err
-	}
-	o := &set.Options
-	if o.TopK != 0 || o.TopP != 0 || o.MinP != 0 || o.Typical != 0 || o.TailFree != 0 || f.Seed != nil || set.Strategy != "" {
-		o.Temperature = 1
-	}
-	if f.Temp != nil {
-		o.Temperature = *f.Temp
-	}
 	if f.Seed != nil {
-		o.Seed = *f.Seed
+		set.Seed = *f.Seed
 	}
-	if set.Bias, err = f.bias(m); err != nil {
-		return set, err
-	}
-	set.Rules.EOS = append(set.Rules.EOS, m.manifest.EOS...)
-	if len(m.embedded.Tokenizer) > 0 && set.Strategy != "" {
-		t, err := m.tokenizer()
-		if err != nil {
-			return set, err
-		}
-		if id, ok := t.UNK(); ok && !slices.Contains(set.Rules.EOS, id) {
-			set.Exclude = []int32{id}
-		}
-	}
-	return set, nil
+	set.Bias, err = f.bias(m)
+	return set, err
 }
 
 // strategy returns the named sampling method with its parameters, or "".
-func (f *samplingFlags) strategy() (string, error) {
+func (f *samplingFlags) strategy(flags *settings.Flags) (string, error) {
 	name := f.Strategy
 	if f.Mirostat > 0 {
 		if name != "" {
 			return "", errors.New("--mirostat and --strategy exclude each other")
 		}
+		flags.Names["strategy"] = "--mirostat"
 		name = fmt.Sprintf("mirostat%d", f.Mirostat)
 		sep := ":"
 		for _, p := range []struct {
@@ -119,7 +89,7 @@ func (f *samplingFlags) strategy() (string, error) {
 			}
 		}
 	}
-	if name != "" && (f.TopK != 0 || f.TopP != 0 || f.MinP != 0 || f.Typical != 0 || f.TFS != 0) {
+	if name != "" && (f.TopK != nil || f.TopP != nil || f.MinP != nil || f.Typical != nil || f.TFS != nil) {
 		return "", errors.New("--strategy has parameters of its own: write --strategy NAME:parameter=value,… in place of --top-k, --top-p, --min-p, --typical and --tfs")
 	}
 	return name, nil

@@ -65,7 +65,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer reloading(control, log)()
 	defaults, err := c.defaults(m)
 	if err != nil {
-		return err
+		return wrong(err)
 	}
 	l, listener, err := c.listen(ctx, m)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 	if e := embedder.New(m.manifest, m.bin.EncodeWhole, eng, s); e != nil {
 		cfg.Embedder = e
 	}
-	cfg.Translate, cfg.Fill, cfg.Reranker = translations(m, s, cfg.Drafter), filler(m, eng, s), reranks(m, eng, s)
+	cfg.Translate, cfg.Fill, cfg.Reranker = translations(m, s, c.Ignore, cfg.Drafter), filler(m, eng, s), reranks(m, eng, s)
 	return nil
 }
 

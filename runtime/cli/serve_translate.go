@@ -14,14 +14,14 @@ import (
 )
 
 // translations returns the handler of /translate, which works like the
-// subcommand translate, with the drafting method that maker returns for ""; nil
+// subcommand translate, without the ignored settings, with the drafting method that maker returns for ""; nil
 // if the model is not an encoder-decoder.
-func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() speculate.Drafter, error)) func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
+func translations(m *model, s *scheduler.Scheduler, ignored []string, maker func(string) (func() speculate.Drafter, error)) func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
 	if m.manifest.Network != encoderDecoder {
 		return nil
 	}
 	return func(ctx context.Context, j scheduler.Job, t server.Translation) ([][]server.Translated, error) {
-		c := translateCmd{Text: t.Texts, Src: t.Src, Tgt: t.Tgt, Beams: t.Beams, Best: t.Best, N: t.MaxTokens, ForcedBOS: t.ForcedBOS}
+		c := translateCmd{Text: t.Texts, Src: t.Src, Tgt: t.Tgt, Beams: t.Beams, Best: t.Best, N: t.MaxTokens, ForcedBOS: t.ForcedBOS, Ignore: ignored}
 		for _, ids := range t.IDs {
 			list := string(jsonInts(ids))
 			c.EncoderIDs = append(c.EncoderIDs, list[1:len(list)-1])
@@ -60,12 +60,12 @@ func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() s
 }
 
 // translateOne returns the best results of one source.
-func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]server.Translated, error) {
+func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j scheduler.Job, set *translateSettings, source []int32, drafter func() speculate.Drafter) ([]server.Translated, error) {
 	set = set.of(source)
 	var found []translation
 	var err error
-	if set.greedy {
-		found, err = translateGreedily(ctx, s, j, set, source, drafter)
+	if set.single {
+		found, err = translateSingle(ctx, s, j, set, source, drafter)
 	} else {
 		var list []decode.Hypothesis
 		list, err = s.Beams(ctx, scheduler.Search{Job: j, Prompt: []int32{set.start}, Source: source, Options: set.options, Best: set.best})
@@ -87,17 +87,14 @@ func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j sched
 	return out, nil
 }
 
-// translateGreedily takes the most probable token that the rules allow, each
-// time.
-func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
-	rules := set.options.Rules
-	rules.MaxLength = set.options.MaxLength
-	c, err := decode.NewSampler(decode.Settings{Options: decode.Options{Penalty: rules.Penalty}, Rules: rules}, 1)
+// translateSingle takes one token at a time.
+func translateSingle(ctx context.Context, s *scheduler.Scheduler, j scheduler.Job, set *translateSettings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
+	c, err := set.newSampler()
 	if err != nil {
 		return nil, server.RequestError{Err: err}
 	}
 	g := scheduler.Generation{
-		Job: j, Prompt: []int32{set.start}, Source: source, Samplers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
+		Job: j, Prompt: []int32{set.start}, Source: source, Samplers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: set.options.Rules.EOS, Logprobs: 0,
 	}
 	if drafter != nil {
 		g.Drafter = func() speculate.Drafter { return speculate.WithSource(source, drafter()) }

@@ -5,25 +5,26 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// servingFlags are the flags of continuous batching.
+// servingFlags are the flags of continuous batching and of the defaults of requests.
 type servingFlags struct {
-	Parallel    int           `placeholder:"N" help:"Maximum concurrent sequences (default: 16)."`
-	Context     int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
-	Pages       int           `placeholder:"N" help:"KV cache pages of 64 tokens (default: enough for all sequences, or what memory allows)."`
-	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens per step."`
-	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency, which limits the prefill tokens of a step; with 0s only --batch-tokens does."`
-	NoPrefix    bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
-	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Default max_tokens of requests (default: the rest of the context)."`
-	Strategy    string        `placeholder:"NAME" help:"Default sampling method of requests: ${strategies}."`
-	Reasoning   int           `name:"reasoning-budget" default:"-1" placeholder:"N" help:"Default maximum tokens of reasoning, after which the answer begins; 0: no reasoning, -1: no limit (default)."`
-	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a built-in name, a file, or the template's text (default: the model's own)."`
+	Parallel     int           `placeholder:"N" help:"Maximum concurrent sequences (default: 16)."`
+	Context      int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
+	Pages        int           `placeholder:"N" help:"KV cache pages of 64 tokens (default: enough for all sequences, or what memory allows)."`
+	BatchTokens  int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens per step."`
+	StepTime     time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency, which limits the prefill tokens of a step; with 0s only --batch-tokens does."`
+	NoPrefix     bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
+	MaxTokens    int           `name:"max-tokens" placeholder:"N" help:"Default max_tokens of requests (default: the model's max_new_tokens or max_length, else the rest of the context)."`
+	settingFlags `embed:""`
+
+	Reasoning int    `name:"reasoning-budget" default:"-1" placeholder:"N" help:"Default maximum tokens of reasoning, after which the answer begins; 0: no reasoning, -1: no limit (default)."`
+	Template  string `name:"chat-template" placeholder:"NAME" help:"Chat template: a built-in name, a file, or the template's text (default: the model's own)."`
 }
 
 // defaultParallel is the default of --parallel.
@@ -54,27 +55,24 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 	return opt, nil
 }
 
-// defaults returns the default settings of requests: those of the flags, then
-// those of generation_config.json.
-func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
-	g := generationConfig(m.manifest.Generation)
-	e := &m.manifest.Engine
-	d := server.Defaults{Temperature: 1, MaxTokens: cmp.Or(f.MaxTokens, e.MaxOutput), Strategy: cmp.Or(f.Strategy, e.Strategy), RepetitionPenalty: g.number("repetition_penalty", 0), ReasoningBudget: &f.Reasoning}
-	if g["do_sample"] == true {
-		d.Temperature = g.number("temperature", 1)
-		d.TopK = max(0, g.whole("top_k", 0))
-		d.TopP = g.number("top_p", 0)
-		d.MinP = g.number("min_p", 0)
+// defaults returns the settings of requests that set nothing.
+func (f *servingFlags) defaults(m *model) (d server.Defaults, err error) {
+	flags, err := f.flags()
+	if err != nil {
+		return d, err
 	}
-	d.EOS = slices.Clone(m.manifest.EOS)
-	if len(m.embedded.Tokenizer) > 0 {
-		t, err := m.tokenizer()
-		if err != nil {
-			return d, err
-		}
-		if id, ok := t.UNK(); ok {
-			d.Exclude = []int32{id}
-		}
+	set, err := m.resolve(&f.settingFlags, flags, false)
+	if err != nil {
+		return d, err
 	}
-	return d, nil
+	if err := set.NoBeams("serve"); err != nil && m.manifest.Network == decoderOnly {
+		return d, err
+	}
+	if _, err := decode.NewSampler(set.Settings, 0); err != nil {
+		return d, err
+	}
+	return server.Defaults{
+		Settings: set.Settings, ReasoningBudget: &f.Reasoning, EOS: set.Rules.EOS, Stop: set.Stop,
+		MaxTokens: cmp.Or(f.MaxTokens, m.manifest.Engine.MaxOutput, set.Whole("max_new_tokens", 0)), MaxLength: set.Whole("max_length", 0),
+	}, nil
 }

@@ -6,112 +6,94 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/settings"
 )
 
-// defaultLength is translate's maximum length if neither the call nor
-// generation_config.json sets one.
-const defaultLength = 200
-
-// settings are the values of generation_config.json that translate uses.
-type settings struct {
-	start   int32
-	best    int
-	greedy  bool
-	options decode.BeamOptions
+// settingFlags set what the model's own configuration and defaults set otherwise.
+type settingFlags struct {
+	Temp      *float64 `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: the model's own, else 0.8; generate: 0 if neither the model nor another of these flags asks for sampling)."`
+	TopK      *int     `placeholder:"K" help:"Top-k sampling: the K most probable tokens; 0 is all (default: the model's own, else 40)."`
+	TopP      *float64 `placeholder:"P" help:"Nucleus sampling: the fewest tokens with P of the probability; 1 is all (default: the model's own, else 0.95)."`
+	MinP      *float64 `placeholder:"P" help:"Min-p sampling: tokens with at least P times the highest probability; 0 is all (default: the model's own, else 0.05)."`
+	Typical   *float64 `placeholder:"P" help:"Locally typical sampling: the most typical tokens with P of the probability (default: the model's own)."`
+	TFS       *float64 `name:"tfs" placeholder:"Z" help:"Tail-free sampling parameter z."`
+	Penalty   *float64 `name:"repeat-penalty" placeholder:"R" help:"Repetition penalty; above 1 makes earlier tokens less likely (default: the model's own)."`
+	Window    *int     `name:"repeat-last-n" placeholder:"N" help:"Number of last tokens that penalties count; -1 is all (default: the model's own, else all)."`
+	NoRepeat  *int     `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat an n-gram of N tokens (default: the model's own)."`
+	MinTokens *int     `name:"min-tokens" placeholder:"N" help:"Minimum tokens before the end token (default: the model's own)."`
+	Strategy  string   `placeholder:"NAME" help:"Sampling method, with parameters after a colon: ${strategies}; also beam in generate (default: the model spec's)."`
+	Ignore    []string `name:"ignore-setting" placeholder:"FIELD" help:"Run without a field of the model's generation_config.json or GGUF file."`
+	Verbose   bool     `help:"Print all settings of sampling, and where each is from."`
 }
 
-// readSettings reads the manifest's generation settings. Absent keys have
-// transformers' defaults, except for the length.
-func readSettings(m *manifest.Manifest) (*settings, error) {
-	g := generationConfig(m.Generation)
-	s := &settings{best: max(1, g.whole("num_return_sequences", 1))}
-	o := &s.options
-	o.Beams = max(1, g.whole("num_beams", 1))
-	o.LengthPenalty = g.number("length_penalty", 1)
-	switch v := m.Generation["early_stopping"]; v {
-	case true:
-		o.Stopping = decode.StopFull
-	case "never":
-		o.Stopping = decode.StopNever
-	}
-	o.Rules = decode.Rules{
-		Penalty: g.number("repetition_penalty", 1), NoRepeat: g.whole("no_repeat_ngram_size", 0), BadWords: g.lists("bad_words_ids"),
-		MinLength: g.whole("min_length", 0), MinNew: g.whole("min_new_tokens", 0),
-		ForcedBOS: g.ids("forced_bos_token_id"), ForcedEOS: g.ids("forced_eos_token_id"),
-		Suppress: g.ids("suppress_tokens"), BeginSuppress: g.ids("begin_suppress_tokens"), EOS: slices.Clone(m.EOS),
-	}
-	if list := g.ids("eos_token_id"); len(list) > 0 { // the tokenizer may have more end tokens, which do not end a translation
-		o.Rules.EOS = list
-	}
-	if err := g.rarer(&o.Rules, m.Vocab); err != nil {
-		return nil, fmt.Errorf("generation_config.json: %w", err)
-	}
-	start := g.ids("decoder_start_token_id")
-	if len(start) == 0 && len(o.Rules.ForcedBOS) == 0 { // the tokenizer's target language
-		start = g.ids("language_start_token_id")
-	}
-	switch {
-	case len(start) > 0:
-		s.start = start[0]
-	case m.BOS >= 0:
-		s.start = int32(m.BOS)
-	case m.Pad >= 0:
-		s.start = int32(m.Pad)
-	default:
-		return nil, fmt.Errorf("no start token is known for %s; set it with --start", m.Name)
-	}
-	o.MaxLength = defaultLength
-	if n := g.whole("max_new_tokens", 0); n > 0 {
-		o.MaxLength = n + 1
-	} else if n := g.whole("max_length", 0); n > 0 {
-		o.MaxLength = n
-	}
-	o.MaxLength = min(o.MaxLength, m.Context)
-	return s, nil
-}
-
-// of returns the settings for a source: some rules depend on its tokens.
-func (s *settings) of(source []int32) *settings {
-	own := *s
-	own.options.Rules.Source = source
-	return &own
-}
-
-// generationConfig is generation_config.json as decoded from JSON.
-type generationConfig map[string]any
-
-func (g generationConfig) number(key string, otherwise float64) float64 {
-	if v, ok := g[key].(float64); ok {
-		return v
-	}
-	return otherwise
-}
-
-func (g generationConfig) whole(key string, otherwise int) int {
-	return int(g.number(key, float64(otherwise)))
-}
-
-// ids reads a token id or a list of ids.
-func (g generationConfig) ids(key string) []int32 { return idList(g[key]) }
-
-func (g generationConfig) lists(key string) (out [][]int32) {
-	list, _ := g[key].([]any)
-	for _, v := range list {
-		out = append(out, idList(v))
-	}
-	return out
-}
-
-func idList(v any) (out []int32) {
-	switch v := v.(type) {
-	case float64:
-		return []int32{int32(v)}
-	case []any:
-		for _, x := range v {
-			out = append(out, idList(x)...)
+// flags returns the settings that the flags set.
+func (f *settingFlags) flags() (settings.Flags, error) {
+	out := settings.Flags{Values: map[string]float64{}, Names: map[string]string{}, Strategy: f.Strategy}
+	for _, v := range []struct {
+		name, flag string
+		value      *float64
+	}{
+		{"temperature", "--temp", f.Temp}, {"top_k", "--top-k", number(f.TopK)}, {"top_p", "--top-p", f.TopP}, {"min_p", "--min-p", f.MinP},
+		{"typical_p", "--typical", f.Typical}, {"tfs_z", "--tfs", f.TFS}, {"repetition_penalty", "--repeat-penalty", f.Penalty},
+		{"penalty_window", "--repeat-last-n", number(f.Window)}, {"no_repeat_ngram_size", "--no-repeat-ngram", number(f.NoRepeat)},
+		{"min_new_tokens", "--min-tokens", number(f.MinTokens)},
+	} {
+		if v.value != nil {
+			out.Values[v.name], out.Names[v.name] = *v.value, v.flag
 		}
 	}
-	return out
+	for _, name := range []string{"no_repeat_ngram_size", "min_new_tokens", "top_k"} {
+		if v := out.Values[name]; v < 0 {
+			return out, fmt.Errorf("%s %v: expected 0 or more", out.Names[name], v)
+		}
+	}
+	if v := out.Values["penalty_window"]; v < -1 {
+		return out, fmt.Errorf("--repeat-last-n %v: expected a number of tokens, or -1 for all", v)
+	}
+	return out, nil
+}
+
+func number(v *int) *float64 {
+	if v == nil {
+		return nil
+	}
+	x := float64(*v)
+	return &x
+}
+
+// A sampling is how a subcommand picks tokens.
+type sampling struct {
+	decode.Settings
+	*settings.Config
+}
+
+// resolve returns the settings of the flags, the model and the defaults. quiet says that
+// tokens are drawn only if a flag or the model asks for it.
+func (m *model) resolve(f *settingFlags, flags settings.Flags, quiet bool) (*sampling, error) {
+	c, err := settings.Read(m.manifest, f.Ignore)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.Resolve(flags, quiet)
+	if err != nil {
+		return nil, err
+	}
+	if f.Verbose {
+		for _, line := range r.Lines() {
+			m.say("sampling: %s", line)
+		}
+	}
+	set := r.Settings
+	set.Rules.EOS = slices.Clone(m.manifest.EOS)
+	if len(m.embedded.Tokenizer) > 0 {
+		t, err := m.tokenizer()
+		if err != nil {
+			return nil, err
+		}
+		if id, ok := t.UNK(); ok && !slices.Contains(set.Rules.EOS, id) {
+			set.Exclude = []int32{id}
+		}
+	}
+	return &sampling{set, c}, nil
 }

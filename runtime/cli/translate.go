@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -24,6 +23,8 @@ type translateCmd struct {
 	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"Token id after the start token."`
 	Start          *int32   `placeholder:"ID" help:"Start token id (default: as generation_config.json says)."`
 	N              int      `short:"n" placeholder:"N" help:"Maximum tokens after the start token (default: as generation_config.json says)."`
+	Ignore         []string `name:"ignore-setting" placeholder:"FIELD" help:"Run without a field of generation_config.json."`
+	Verbose        bool     `help:"Print all settings, and where each is from."`
 	JSON           bool     `name:"json" help:"Print one JSON document."`
 }
 
@@ -48,13 +49,18 @@ func (c *translateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return wrong(err)
 	}
+	if c.Verbose {
+		for _, line := range s.lines {
+			m.say("sampling: %s", line)
+		}
+	}
 	sources, err := c.sources(m, s)
 	if err != nil {
 		return err
 	}
 	drafts := &drafting{}
 	switch {
-	case s.greedy:
+	case s.single:
 		if drafts, err = c.drafting(ctx, m); err != nil {
 			return err
 		}
@@ -71,8 +77,8 @@ func (c *translateCmd) Run(ctx context.Context, m *model) error {
 	all := []translation{}
 	for _, ids := range sources {
 		run := (*translator).beams
-		if s.greedy {
-			run = (*translator).greedy
+		if s.single {
+			run = (*translator).single
 		}
 		t := &translator{m: m, settings: s.of(ids), output: m.eng.Output("logits"), drafter: drafts.behind(ids)}
 		found, err := run(t, ctx, ids)
@@ -117,16 +123,15 @@ func (c *translateCmd) print(m *model, all []translation, best int) error {
 }
 
 // settings returns those of generation_config.json, overridden by the call's.
-func (c *translateCmd) settings(m *model) (*settings, error) {
+func (c *translateCmd) settings(m *model) (*translateSettings, error) {
 	man := *m.manifest
 	if c.Start != nil {
 		man.BOS = int(*c.Start)
 	}
-	if c.ForcedBOS != nil || c.Tgt != "" && man.Generation["language_last"] != true {
-		man.Generation = maps.Clone(man.Generation)
-		delete(man.Generation, "language_start_token_id") // otherwise the call names the language
+	if l := man.Language; l != nil && (c.ForcedBOS != nil || c.Tgt != "" && !l.Last) {
+		man.Language = nil // the call names the language
 	}
-	s, err := readSettings(&man)
+	s, err := readSettings(&man, c.Ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +165,13 @@ func (c *translateCmd) settings(m *model) (*settings, error) {
 	case s.best < 1 || s.best > s.options.Beams:
 		return nil, fmt.Errorf("--best %d: expected a number between 1 and the %d beams", s.best, s.options.Beams)
 	}
-	s.greedy = s.options.Beams == 1
+	s.single = s.options.Beams == 1
 	s.options.Rules.Prompt, s.options.Rules.MaxLength = 1, s.options.MaxLength
 	return s, nil
 }
 
 // sources encodes the texts to translate and sets the target language.
-func (c *translateCmd) sources(m *model, s *settings) ([][]int32, error) {
+func (c *translateCmd) sources(m *model, s *translateSettings) ([][]int32, error) {
 	texts := slices.Clone(c.Text)
 	if c.Tgt != "" {
 		t, err := m.tokenizer()

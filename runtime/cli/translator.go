@@ -16,7 +16,7 @@ import (
 // A translator runs one source through the engine.
 type translator struct {
 	m        *model
-	settings *settings
+	settings *translateSettings
 	output   int
 	drafter  speculate.Drafter // of a single text, or nil
 	rows     [][]float32       // copies of the logits after each beam
@@ -137,11 +137,14 @@ func (t *translator) follow(live []engine.ID, branches []decode.Branch) ([]engin
 	return next, nil
 }
 
-// greedy takes the most probable token that the rules allow, until an end token
-// or the maximum length.
-func (t *translator) greedy(ctx context.Context, source []int32) ([]translation, error) {
+// single takes one token at a time, until an end token or the maximum length.
+func (t *translator) single(ctx context.Context, source []int32) ([]translation, error) {
 	s := t.settings
-	g := greedyText{translator: t, tokens: []int32{s.start}}
+	sampler, err := s.newSampler()
+	if err != nil {
+		return nil, err
+	}
+	g := singleText{translator: t, sampler: sampler, tokens: []int32{s.start}}
 	id, err := t.m.eng.AddQuery(engine.Query{Tokens: g.tokens, Source: source})
 	if err != nil {
 		return nil, err
@@ -165,22 +168,22 @@ func (t *translator) greedy(ctx context.Context, source []int32) ([]translation,
 	return []translation{{Tokens: g.tokens, Score: float32(score)}}, nil
 }
 
-// A greedyText is an unfinished text.
-type greedyText struct {
+// A singleText is an unfinished text.
+type singleText struct {
 	*translator
-	tokens    []int32 // starts with the start token
-	sum       float64 // of their log-probabilities
-	ended     bool
-	row, logs []float32 // scratch
+	tokens  []int32 // starts with the start token
+	sum     float64 // of their log-probabilities
+	ended   bool
+	logs    []float32 // scratch
+	sampler *decode.Sampler
 }
 
 // take continues while the draft matches, and drafts again.
-func (g *greedyText) take(r engine.Result) error {
+func (g *singleText) take(r engine.Result) error {
 	begun := len(g.tokens)
 	path, err := r.Walk(nil, func(node int, _ int32, _ []decode.TokenProb) (int32, bool, error) {
 		row := r.Node(g.output, node)
-		g.row = append(g.row[:0], row[:min(g.m.manifest.Vocab, len(row))]...)
-		token, err := g.next()
+		token, err := g.next(row[:min(g.m.manifest.Vocab, len(row))])
 		return token, !g.ended, err
 	})
 	if err != nil || g.ended {
@@ -200,20 +203,17 @@ func (g *greedyText) take(r engine.Result) error {
 	return eng.Propose(r.ID, draft.Tree)
 }
 
-// next returns the most probable token of a row.
-func (g *greedyText) next() (best int32, err error) {
-	if g.logs, err = decode.LogSoftmax(g.logs, g.row); err != nil {
+// next picks the token after a row.
+func (g *singleText) next(row []float32) (token int32, err error) {
+	if g.logs, err = decode.LogSoftmax(g.logs, row); err != nil {
+		return 0, err
+	}
+	if token, err = g.sampler.Next(row, g.tokens); err != nil {
 		return 0, err
 	}
 	options := &g.settings.options
-	options.Rules.Apply(g.row, g.tokens)
-	for i, l := range g.row {
-		if l > g.row[best] {
-			best = int32(i)
-		}
-	}
-	g.sum += float64(g.logs[best])
-	g.tokens = append(g.tokens, best)
-	g.ended = slices.Contains(options.Rules.EOS, best) || len(g.tokens) >= options.MaxLength
-	return best, nil
+	g.sum += float64(g.logs[token])
+	g.tokens = append(g.tokens, token)
+	g.ended = slices.Contains(options.Rules.EOS, token) || len(g.tokens) >= options.MaxLength
+	return token, nil
 }

@@ -50,14 +50,19 @@ type Manifest struct {
 	CUDAImages []string `json:"cuda_images,omitempty"`
 	CUDADriver string   `json:"cuda_driver,omitempty"`
 
-	Generation   map[string]any `json:"generation,omitempty"`    // generation_config.json
-	Template     string         `json:"template,omitempty"`      // chat template
-	Labels       []string       `json:"labels,omitempty"`        // of the classes, in order
-	LabelsTokens bool           `json:"labels_tokens,omitempty"` // each token is classified, not the text
-	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: how to interpret the class logits
-	Embedding    *Embedding     `json:"embedding,omitempty"`     // from the files of sentence-transformers, if any
-	Activation   string         `json:"activation,omitempty"`    // PyTorch's function from a pair's logit to its score: "Identity", "Tanh"; "": "Sigmoid"
-	Score        *LogitScore    `json:"score,omitempty"`         // how a decoder's logits score a text; nil: by its classifier
+	// Generation holds the fields of generation_config.json, or of the file GenerationFile, and
+	// the keys general.sampling.* of a GGUF file.
+	Generation     map[string]any `json:"generation,omitempty"`
+	GenerationFile string         `json:"generation_file,omitempty"`
+	Language       *Language      `json:"language,omitempty"` // that translations start with by default; nil: none
+
+	Template     string      `json:"template,omitempty"`      // chat template
+	Labels       []string    `json:"labels,omitempty"`        // of the classes, in order
+	LabelsTokens bool        `json:"labels_tokens,omitempty"` // each token is classified, not the text
+	Problem      string      `json:"problem,omitempty"`       // problem_type of config.json: how to interpret the class logits
+	Embedding    *Embedding  `json:"embedding,omitempty"`     // from the files of sentence-transformers, if any
+	Activation   string      `json:"activation,omitempty"`    // PyTorch's function from a pair's logit to its score: "Identity", "Tanh"; "": "Sigmoid"
+	Score        *LogitScore `json:"score,omitempty"`         // how a decoder's logits score a text; nil: by its classifier
 
 	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no draft heads
 	Engine Engine            `json:"engine,omitzero"`  // run-time defaults of the model spec
@@ -77,6 +82,12 @@ type Embedding struct {
 
 	Prompts map[string]string `json:"prompts,omitempty"` // text in front of the user's, by the name of its use
 	Prompt  string            `json:"prompt,omitempty"`  // name of the prompt of texts without a name; "": none
+}
+
+// A Language is the target language of a tokenizer, which starts a translation.
+type Language struct {
+	Start int32 `json:"start"`          // its token
+	Last  bool  `json:"last,omitempty"` // a call that names another one does not replace it
 }
 
 // A LogitScore scores a text by the logit of a token that would follow it, minus that of

@@ -55,8 +55,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	if set.Frequency != 0 || set.Presence != 0 {
 		return nil, invalid("frequency_penalty", "strategy beam does not support frequency_penalty and presence_penalty; use repetition_penalty")
 	}
-	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
-	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
+	opt.Rules, opt.MaxLength = set.SearchRules(g.ids), len(g.ids)+limit
 	b := &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
 		Job: job, Prompt: g.ids, Options: opt, Best: p.choices(), Ended: g.ended,
 	}}

@@ -4,6 +4,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
@@ -54,7 +55,7 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 	}
 	a := &answer{stream: stream}
 	for i := range p.choices() {
-		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
+		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: slices.Concat(p.Stop, s.cfg.Defaults.Stop)}})
 	}
 	return a, nil
 }
@@ -88,7 +89,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	samplers, err := s.samplers(r, p, g)
+	samplers, err := s.samplers(r, p, g, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +109,10 @@ func (s *Server) limit(g generation) (int, error) {
 		return 0, invalid(g.param, "the prompt is empty")
 	}
 	room := s.cfg.Context - prompt
-	if asked == nil && s.cfg.Defaults.MaxTokens > 0 {
-		asked = &s.cfg.Defaults.MaxTokens
+	if d := &s.cfg.Defaults; asked == nil && d.MaxTokens > 0 {
+		asked = &d.MaxTokens
+	} else if asked == nil && d.MaxLength > prompt {
+		asked = new(d.MaxLength - prompt)
 	} else if asked != nil && *asked < 0 {
 		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
 	}

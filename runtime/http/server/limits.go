@@ -54,7 +54,7 @@ func inRange(list []bound) error {
 // cost time.
 func (p *sampling) check() error {
 	if err := inRange([]bound{
-		{"temperature", p.Temperature, 0, 100}, {"top_p", p.TopP, 0, 1}, {"min_p", p.MinP, 0, 1}, {"typical_p", &p.TypicalP, 0, 1}, {"tfs_z", &p.TfsZ, 0, 1},
+		{"temperature", p.Temperature, 0, 100}, {"top_p", p.TopP, 0, 1}, {"min_p", p.MinP, 0, 1}, {"typical_p", p.TypicalP, 0, 1}, {"tfs_z", &p.TfsZ, 0, 1},
 		{"frequency_penalty", &p.FrequencyPenalty, -2, 2}, {"presence_penalty", &p.PresencePenalty, -2, 2},
 		{"mirostat_tau", p.MirostatTau, 0, 100}, {"mirostat_eta", p.MirostatEta, 0, 100},
 	}); err != nil {
@@ -70,9 +70,9 @@ func (p *sampling) check() error {
 		return invalid("top_k", "top_k: expected a number between 1 and %d, or -1 or 0 for all tokens", maxTokens)
 	case p.choices() < 1 || p.choices() > maxChoices:
 		return invalid("n", "n: expected a number between 1 and %d", maxChoices)
-	case p.MinTokens < 0 || p.MinTokens > maxTokens:
+	case or(p.MinTokens, 0) < 0 || or(p.MinTokens, 0) > maxTokens:
 		return invalid("min_tokens", "min_tokens: expected a number between 0 and %d", maxTokens)
-	case p.NoRepeatNgram < 0 || p.NoRepeatNgram > maxRepeat:
+	case or(p.NoRepeatNgram, 0) < 0 || or(p.NoRepeatNgram, 0) > maxRepeat:
 		return invalid("no_repeat_ngram_size", "no_repeat_ngram_size: expected a number between 1 and %d, or 0 for none", maxRepeat)
 	case len(p.Strategy) > maxStrategy:
 		return invalid("strategy", "strategy: expected at most %d bytes", maxStrategy)
@@ -117,8 +117,8 @@ func (p *sampling) checkLists() error {
 
 // checkMinTokens compares min_tokens with the requested limit.
 func (p *sampling) checkMinTokens(limit *int) error {
-	if limit != nil && *limit >= 0 && p.MinTokens > *limit {
-		return invalid("min_tokens", "min_tokens: %d is more than the maximum number of tokens, %d", p.MinTokens, *limit)
+	if limit != nil && *limit >= 0 && or(p.MinTokens, 0) > *limit {
+		return invalid("min_tokens", "min_tokens: %d is more than the maximum number of tokens, %d", *p.MinTokens, *limit)
 	}
 	return nil
 }

@@ -25,11 +25,11 @@ type ollamaCommon struct {
 // ollamaOptions are the options of Ollama's requests. Those that place the model on
 // devices have no effect.
 type ollamaOptions struct {
-	Temperature *float64 `json:"temperature"`       // softmax temperature; 0: greedy decoding; default 1
+	Temperature *float64 `json:"temperature"`       // softmax temperature; 0: greedy decoding; default 0.8, or the model's own
 	TopK        *int     `json:"top_k"`             // keep the K most probable tokens; 0 or -1: all
 	TopP        *float64 `json:"top_p"`             // nucleus sampling: keep the most probable tokens whose probabilities add up to this
 	MinP        *float64 `json:"min_p"`             // keep tokens at least this times as probable as the most probable one
-	TypicalP    float64  `json:"typical_p"`         // locally typical sampling: probability mass to keep; 0: off
+	TypicalP    *float64 `json:"typical_p"`         // locally typical sampling: probability mass to keep; 0 or 1: off
 	TfsZ        float64  `json:"tfs_z"`             // tail-free sampling parameter z; 0: off
 	Mirostat    int      `json:"mirostat"`          // Mirostat version, 1 or 2; 0: off
 	MirostatTau *float64 `json:"mirostat_tau"`      // Mirostat target surprise, in bits

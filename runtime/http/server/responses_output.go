@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -95,7 +96,7 @@ func (c *responseRun) object(r *http.Request) *responseObject {
 	out := &responseObject{
 		ID: newID("resp_"), Object: "response", Created: time.Now().Unix(), Status: "in_progress", Instructions: q.Instructions, MaxTokens: q.MaxTokens, Model: c.model,
 		Output: []*responseItem{}, Parallel: or(q.Parallel, true), CacheKey: q.CacheKey, Reasoning: map[string]any{"effort": nil, "summary": nil}, Tier: "default", Store: or(q.Store, true),
-		Temperature: or(q.Temperature, c.s.cfg.Defaults.Temperature), Text: text, ToolChoice: q.ToolChoice, Tools: q.Tools, TopLogprobs: q.TopLogprobs, TopP: or(q.TopP, 1), Truncation: "disabled",
+		Temperature: or(q.Temperature, c.s.cfg.Defaults.Temperature), Text: text, ToolChoice: q.ToolChoice, Tools: q.Tools, TopLogprobs: q.TopLogprobs, TopP: or(q.TopP, cmp.Or(c.s.cfg.Defaults.TopP, 1)), Truncation: "disabled",
 		Metadata: q.Metadata,
 	}
 	if q.Previous != "" {

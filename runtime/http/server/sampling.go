@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -14,32 +13,30 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/settings"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
 // Defaults are the values of keys that a request leaves out.
 type Defaults struct {
-	Temperature       float64
-	TopK              int
-	TopP, MinP        float64
-	RepetitionPenalty float64
-	Strategy          string
-	MaxTokens         int  // 0: the rest of the context
-	ReasoningBudget   *int // maximum number of tokens of reasoning; nil or -1: no limit
-	EOS               []int32
-	Exclude           []int32 // tokens that named strategies never sample, such as the unknown token
+	decode.Settings          // its slices must not change
+	MaxTokens       int      // 0: the rest of the context
+	MaxLength       int      // maximum tokens of a prompt and its answer; 0: the context
+	ReasoningBudget *int     // maximum number of tokens of reasoning; nil or -1: no limit
+	Stop            []string // texts that end every answer
+	EOS             []int32
 }
 
 // sampling holds the sampling keys of a request: OpenAI's and those of other servers.
 type sampling struct {
 	shared
 	structured
-	Temperature       *float64           `json:"temperature"`          // softmax temperature; 0: greedy decoding; default 1
+	Temperature       *float64           `json:"temperature"`          // softmax temperature; 0: greedy decoding; default 0.8, or the model's own
 	TopP              *float64           `json:"top_p"`                // nucleus sampling: keep the most probable tokens whose probabilities add up to this
 	TopK              *int               `json:"top_k"`                // keep the K most probable tokens; 0 or -1: all
 	MinP              *float64           `json:"min_p"`                // keep tokens at least this times as probable as the most probable one
-	TypicalP          float64            `json:"typical_p"`            // locally typical sampling: probability mass to keep; 0: off
+	TypicalP          *float64           `json:"typical_p"`            // locally typical sampling: probability mass to keep; 0 or 1: off
 	TfsZ              float64            `json:"tfs_z"`                // tail-free sampling parameter z; 0: off
 	RepeatLastN       *int               `json:"repeat_last_n"`        // accepted only as -1: penalties count the whole text
 	Mirostat          int                `json:"mirostat"`             // Mirostat version, 1 or 2; 0: off
@@ -50,14 +47,14 @@ type sampling struct {
 	PresencePenalty   float64            `json:"presence_penalty"`     // subtracted from the logits of tokens that were generated
 	RepetitionPenalty *float64           `json:"repetition_penalty"`   // divides positive and multiplies negative logits of tokens in the text
 	RepeatPenalty     *float64           `json:"repeat_penalty"`       // llama.cpp's name of repetition_penalty
-	NoRepeatNgram     int                `json:"no_repeat_ngram_size"` // no sequence of this many tokens occurs twice; 0: off
+	NoRepeatNgram     *int               `json:"no_repeat_ngram_size"` // no sequence of this many tokens occurs twice; 0: off
 	BadWords          [][]int32          `json:"bad_words_ids"`        // token sequences that are never generated
 	LogitBias         map[string]float64 `json:"logit_bias"`           // token id to a number that is added to its logit
 	Seed              *int64             `json:"seed"`                 // seed of the random numbers; default: a random one per request
 	Stop              stops              `json:"stop"`                 // generation ends before one of these texts
 	StopIDs           []int32            `json:"stop_token_ids"`       // generation ends at one of these tokens
 	IgnoreEOS         bool               `json:"ignore_eos"`           // continue after the end-of-text token
-	MinTokens         int                `json:"min_tokens"`           // no end-of-text token before this many tokens
+	MinTokens         *int               `json:"min_tokens"`           // no end-of-text token before this many tokens
 	N                 *int               `json:"n"`                    // number of choices; default 1
 	Speculate         string             `json:"speculate"`            // drafting method: "none", "lookup", "draft", "medusa" or "auto"
 	DraftAccept       string             `json:"draft_accept"`         // acceptance rule for drafts: "match", "rejection", "top" or "typical"
@@ -101,38 +98,49 @@ func (p *sampling) eos(own []int32) []int32 {
 
 // settings returns the settings that the samplers of a request share.
 func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
-	d := &s.cfg.Defaults
-	set := decode.Settings{
-		Options: decode.Options{
-			Temperature: or(p.Temperature, d.Temperature), TopK: or(p.TopK, d.TopK), TopP: or(p.TopP, d.TopP), MinP: or(p.MinP, d.MinP),
-			Typical: p.TypicalP, TailFree: p.TfsZ, Penalty: or(p.RepetitionPenalty, or(p.RepeatPenalty, d.RepetitionPenalty)),
-		},
-		Frequency: p.FrequencyPenalty, Presence: p.PresencePenalty,
-		Rules:   decode.Rules{NoRepeat: p.NoRepeatNgram, BadWords: p.BadWords, MinNew: p.MinTokens, EOS: eos},
-		Exclude: d.Exclude,
+	set := s.cfg.Defaults.Settings
+	set.Temperature, set.MinP, set.Typical = or(p.Temperature, set.Temperature), or(p.MinP, set.MinP), or(p.TypicalP, set.Typical)
+	set.TopK = max(0, or(p.TopK, set.TopK)) // -1 also means all tokens
+	if p.TopP != nil {
+		set.TopP = settings.Share(*p.TopP)
 	}
-	set.TopK = max(set.TopK, 0) // -1 also means all tokens
-	if p.TopP != nil && *p.TopP == 0 {
-		set.TopP = math.SmallestNonzeroFloat64 // in a request, 0 means greedy; to the sampler, 0 means off
+	if p.TfsZ != 0 {
+		set.TailFree = p.TfsZ
 	}
-	var err error
+	set.Penalty = or(p.RepetitionPenalty, or(p.RepeatPenalty, set.Penalty))
+	set.Frequency, set.Presence = p.FrequencyPenalty, p.PresencePenalty
+	set.Rules.EOS = eos
+	set.Rules.NoRepeat = or(p.NoRepeatNgram, set.Rules.NoRepeat)
+	if p.BadWords != nil {
+		set.Rules.BadWords = p.BadWords
+	}
+	if p.MinTokens != nil {
+		set.Rules.MinNew, set.Rules.MinLength = *p.MinTokens, 0
+	}
+	return set, s.setMethod(&set, p)
+}
+
+// setMethod sets the sampling method of a request, and what else may be invalid. A
+// request that limits the candidates, or is greedy, does not use the default method.
+func (s *Server) setMethod(set *decode.Settings, p *sampling) (err error) {
 	if set.Bias, err = s.bias(p.LogitBias); err != nil {
-		return set, err
+		return err
 	}
 	if set.Rule, err = decode.ParseRule(p.DraftAccept); err != nil {
-		return set, invalid("draft_accept", "draft_accept: %v", err)
+		return invalid("draft_accept", "draft_accept: %v", err)
 	}
-	if set.Strategy, err = p.strategy(); err != nil {
-		return set, err
+	name, err := p.strategy()
+	if err != nil {
+		return err
 	}
-	plain := p.TopK == nil && p.TopP == nil && p.MinP == nil && p.TypicalP == 0 && p.TfsZ == 0
-	if set.Strategy == "" && d.Strategy != "" && plain {
-		set.Strategy = d.Strategy
+	own := p.TopK == nil && p.TopP == nil && p.MinP == nil && p.TypicalP == nil && p.TfsZ == 0
+	if name != "" || !own || p.Temperature != nil && *p.Temperature == 0 {
+		set.Strategy = name
 	}
-	if set.Strategy != "" && plain {
-		set.TopK, set.TopP, set.MinP = 0, 0, 0
+	if set.Strategy != "" && own {
+		set.TopK, set.TopP, set.MinP, set.Typical, set.TailFree = 0, 0, 0, 0, 0
 	}
-	return set, nil
+	return nil
 }
 
 // strategy returns the request's strategy with its parameters, in the form that
@@ -204,11 +212,12 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 }
 
 // samplers returns one sampler per choice.
-func (s *Server) samplers(r *http.Request, p *sampling, g generation) ([]*decode.Sampler, error) {
+func (s *Server) samplers(r *http.Request, p *sampling, g generation, limit int) ([]*decode.Sampler, error) {
 	set, err := s.settings(p, g.eos)
 	if err != nil {
 		return nil, err
 	}
+	set.Rules.MaxLength = len(g.ids) + limit
 	seed := rand.Uint64()
 	if p.Seed != nil {
 		seed = uint64(*p.Seed)

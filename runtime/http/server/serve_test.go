@@ -86,7 +86,7 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	reg := &metrics.Registry{}
 	cfg := server.Config{
 		Registry: reg, Manifest: m, Tokenizer: tok, Template: template, Context: 512, Sequences: 4,
-		Defaults: server.Defaults{Temperature: 1, EOS: []int32{devicetest.EOS}},
+		Defaults: server.Defaults{Settings: decode.Settings{Options: decode.Options{Temperature: 1}}, EOS: []int32{devicetest.EOS}},
 	}
 	opt := scheduler.Options{Vocab: devicetest.Vocab, Metrics: scheduler.NewMetrics(reg)}
 	eo := engine.Options{Threads: 1, MaxSeqs: 4, Prefix: true, Populate: true}

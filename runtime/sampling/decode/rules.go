@@ -27,7 +27,7 @@ type Rules struct {
 	Finite        bool      // remove_invalid_values: replace infinities by the largest finite numbers
 	Renormalize   bool      // renormalize_logits: log-softmax after all rules
 
-	Source    []int32 // input of SourcePenalty and SourceRepeat: the encoder's tokens, or a decoder's prompt
+	Source    []int32 // input of SourcePenalty and SourceRepeat: the encoder's tokens; nil: a Sampler sets the prompt's
 	Prompt    int     // length of the prompt
 	MaxLength int     // for ForcedEOS
 	EOS       []int32 // tokens that end a sequence
@@ -106,11 +106,16 @@ func (r *Rules) Apply(scores []float32, sequence []int32) {
 	}
 }
 
+// readsSource reports whether a rule reads Source.
+func (r *Rules) readsSource() bool {
+	return r.SourcePenalty != 0 && r.SourcePenalty != 1 || r.SourceRepeat > 0
+}
+
 // plain reports whether the rules have no effect on any sequence.
 func (r *Rules) plain() bool {
 	return (r.Penalty == 0 || r.Penalty == 1) && r.NoRepeat == 0 && len(r.BadWords) == 0 && r.MinLength == 0 && r.MinNew == 0 &&
 		len(r.Suppress) == 0 && len(r.BeginSuppress) == 0 && len(r.ForcedBOS) == 0 && len(r.ForcedEOS) == 0 &&
-		len(r.SequenceBias) == 0 && (r.SourcePenalty == 0 || r.SourcePenalty == 1) && r.SourceRepeat == 0 &&
+		len(r.SequenceBias) == 0 && !r.readsSource() &&
 		r.Decay.Factor == 0 && !r.Finite && !r.Renormalize
 }
 

@@ -98,7 +98,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	}
 	c.set.Rules.Prompt, c.set.Rules.Penalty, c.set.Rules.PenaltyWindow = prompt, set.Penalty, set.PenaltyWindow
 	opt := set.Options
-	opt.Penalty = 0 // the rules apply it
+	opt.Penalty, opt.PenaltyWindow = 0, 0 // the rules apply them
 	var err error
 	if set.Strategy == "" {
 		c.draw, err = NewStandardSampler(opt)
@@ -111,7 +111,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := NewStandardSampler(set.Options); err != nil { // validates the penalty
+	if _, err := NewStandardSampler(set.Options); err != nil { // validates the penalties
 		return nil, err
 	}
 	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
@@ -119,6 +119,25 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	}
 	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
 	return c, nil
+}
+
+// SearchRules returns the rules of a beam search with these settings after a prompt.
+func (set *Settings) SearchRules(prompt []int32) Rules {
+	r := set.Rules
+	r.Penalty, r.PenaltyWindow = set.Penalty, set.PenaltyWindow
+	r.SequenceBias = append(slices.Clip(r.SequenceBias), SingleBiases(set.Bias)...)
+	if r.Source == nil && r.readsSource() {
+		r.Source = prompt
+	}
+	return r
+}
+
+// Restart begins another text, with a prompt of so many tokens and at most so many after
+// it. Random numbers continue.
+func (c *Sampler) Restart(prompt, most int) {
+	c.set.Rules.Prompt, c.set.Rules.MaxLength, c.set.Rules.Source = prompt, prompt+most, nil
+	c.counts = c.counts[:0]
+	clear(c.index)
 }
 
 // Ready reports whether the next token can be picked without waiting for a mask. If
@@ -143,6 +162,9 @@ func (c *Sampler) Next(logits []float32, history []int32) (int32, error) {
 func (c *Sampler) prepare(logits []float32, history []int32) ([]float32, error) {
 	if c.set.Rules.Prompt < 0 {
 		c.set.Rules.Prompt = len(history)
+	}
+	if r := &c.set.Rules; r.Source == nil && r.readsSource() {
+		r.Source = slices.Clone(history[:min(r.Prompt, len(history))])
 	}
 	if c.plain {
 		return logits, nil

@@ -25,12 +25,12 @@ func withSettings(t *testing.T, text string) *manifest.Manifest {
 func TestRarerSettings(t *testing.T) {
 	t.Parallel()
 	s, err := readSettings(withSettings(t, `{"encoder_no_repeat_ngram_size": 3, "encoder_repetition_penalty": 1.5, "remove_invalid_values": true,
-		"renormalize_logits": true, "exponential_decay_length_penalty": [10, 1.05], "sequence_bias": [[[4, 7], -1.5], [[9], 2.0]]}`))
+		"renormalize_logits": true, "exponential_decay_length_penalty": [10, 1.05], "sequence_bias": [[[4, 7], -1.5], [[9], 2.0]]}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := decode.Rules{
-		Penalty: 1, EOS: []int32{2}, SourceRepeat: 3, SourcePenalty: 1.5, Finite: true, Renormalize: true,
+		EOS: []int32{2}, SourceRepeat: 3, SourcePenalty: 1.5, Finite: true, Renormalize: true,
 		Decay:        decode.Decay{Start: 10, Factor: 1.05},
 		SequenceBias: []decode.Bias{{Tokens: []int32{4, 7}, Value: -1.5}, {Tokens: []int32{9}, Value: 2}},
 		Source:       []int32{5, 6},
@@ -46,8 +46,8 @@ func TestRarerSettings(t *testing.T) {
 func TestRarerSettingsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"encoder_no_repeat_ngram_size": -1}`:             "0 or more",
-		`{"encoder_repetition_penalty": 0}`:                "above 0",
+		`{"encoder_no_repeat_ngram_size": -1}`:             "from 0",
+		`{"encoder_repetition_penalty": 0}`:                "from 0.001",
 		`{"exponential_decay_length_penalty": [3]}`:        "[start, factor]",
 		`{"exponential_decay_length_penalty": [1.5, 2]}`:   "[start, factor]",
 		`{"exponential_decay_length_penalty": [3, -1]}`:    "[start, factor]",
@@ -57,7 +57,7 @@ func TestRarerSettingsRefused(t *testing.T) {
 		`{"sequence_bias": [[[1], "x"]]}`:                  "sequence_bias",
 		`{"sequence_bias": [[[1, 50], 1.0]]}`:              "token id 50: the vocabulary has 50 tokens",
 	} {
-		if _, err := readSettings(withSettings(t, text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "generation_config.json") {
+		if _, err := readSettings(withSettings(t, text), nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "generation_config.json") {
 			t.Errorf("%s: %v, expected %q", text, err, want)
 		}
 	}
@@ -70,18 +70,21 @@ func TestLanguageStart(t *testing.T) {
 	id := int32(7)
 	for _, c := range []struct {
 		generation string
+		last       bool
 		call       translateCmd
 		want       int32
 	}{
-		{`{"language_start_token_id": 9}`, translateCmd{}, 9},
-		{`{"language_start_token_id": 9, "decoder_start_token_id": 2}`, translateCmd{}, 2},
-		{`{"language_start_token_id": 9, "forced_bos_token_id": 7}`, translateCmd{}, 0},
-		{`{"language_start_token_id": 9}`, translateCmd{ForcedBOS: &id}, 0},
-		{`{"language_start_token_id": 9}`, translateCmd{Start: &id}, 7},
-		{`{"language_start_token_id": 9}`, translateCmd{Tgt: "x"}, 0},
-		{`{"language_start_token_id": 9, "language_last": true}`, translateCmd{Tgt: "x"}, 9},
+		{`{}`, false, translateCmd{}, 9},
+		{`{"decoder_start_token_id": 2}`, false, translateCmd{}, 2},
+		{`{"forced_bos_token_id": 7}`, false, translateCmd{}, 0},
+		{`{}`, false, translateCmd{ForcedBOS: &id}, 0},
+		{`{}`, false, translateCmd{Start: &id}, 7},
+		{`{}`, false, translateCmd{Tgt: "x"}, 0},
+		{`{}`, true, translateCmd{Tgt: "x"}, 9},
 	} {
-		s, err := c.call.settings(&model{manifest: withSettings(t, c.generation)})
+		m := withSettings(t, c.generation)
+		m.Language = &manifest.Language{Start: 9, Last: c.last}
+		s, err := c.call.settings(&model{manifest: m})
 		if err != nil || s.start != c.want {
 			t.Errorf("%s %+v: %+v %v, expected to start with %d", c.generation, c.call, s, err, c.want)
 		}
