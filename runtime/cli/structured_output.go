@@ -29,7 +29,7 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.Ca
 		case "tool":
 			tools := make([]grammar.Tool, len(c.Tools))
 			for i, t := range c.Tools {
-				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters}
+				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters, Strict: t.Strict}
 			}
 			return maskOf(calls.Call(format, tools, c.Schema))
 		}

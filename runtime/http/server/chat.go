@@ -170,7 +170,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	}
 	for _, c := range a.choices {
 		c.single = !or(req.Parallel, true)
-		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Schemas: choice.tools, Reasoning: true})
+		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Forced: len(choice.forced) > 0, Schemas: choice.tools, Reasoning: true})
 	}
 	return &chatRun{s: s, req: req, model: s.modelName(r), answer: a, prompt: len(prompt.IDs)}, nil
 }

@@ -179,6 +179,7 @@ type toolDefinition struct {
 	Function struct {
 		Name       string          `json:"name"`       // name of the function
 		Parameters json.RawMessage `json:"parameters"` // JSON Schema of the arguments
+		Strict     bool            `json:"strict"`     // true: refuse a schema that cannot be enforced
 	} `json:"function"` // name, description and parameters
 }
 
@@ -199,7 +200,7 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 		if err := checkName("function.name", t.Function.Name); err != nil {
 			return toolUse{}, invalid("tools", "tools[%d]%v", i, err)
 		}
-		list[i] = Tool{t.Function.Name, t.Function.Parameters}
+		list[i] = Tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
 	}
 	if len(req.ToolChoice) > maxToolBytes {
 		return toolUse{}, invalid("tool_choice", "tool_choice: expected at most %d bytes", maxToolBytes)
@@ -351,7 +352,7 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 var anyObject = []byte(`{"type":"object"}`)
 
 // A responseFormat is response_format. A schema next to the type is llama.cpp's form.
-// Schemas are always enforced strictly, so "strict" has no effect.
+// Schemas of answers are always enforced strictly, so "strict" has no effect.
 type responseFormat struct {
 	Type       string          `json:"type"`   // "text", "json_object" or "json_schema"
 	Schema     json.RawMessage `json:"schema"` // JSON Schema of the answer

@@ -145,11 +145,12 @@ func objectOf(data json.RawMessage) (object json.RawMessage, ok bool) {
 }
 
 // chatTool returns a tool in the form of chat completions.
-func chatTool(name, description string, parameters json.RawMessage) json.RawMessage {
+func chatTool(name, description string, parameters json.RawMessage, strict bool) json.RawMessage {
 	type function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
 		Parameters  json.RawMessage `json:"parameters,omitempty"`
+		Strict      bool            `json:"strict,omitempty"`
 	}
 	if isNeutral(parameters, "") {
 		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -157,7 +158,7 @@ func chatTool(name, description string, parameters json.RawMessage) json.RawMess
 	data, err := marshal(struct {
 		Type     string   `json:"type"`
 		Function function `json:"function"`
-	}{"function", function{name, description, parameters}})
+	}{"function", function{name, description, parameters, strict}})
 	if err != nil {
 		return nil // parameters come from a decoded request, so they are valid JSON
 	}

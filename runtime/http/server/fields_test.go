@@ -132,7 +132,7 @@ func constrainedOver(t testing.TB, source, alphabet string, added ...string) *se
 			case "grammar":
 				m, err = maker.GBNF(f.Text)
 			case "tool":
-				m, err = maker.Call(format, []grammar.Tool{{Name: f.Tools[0].Name, Parameters: f.Tools[0].Parameters}}, f.Schema)
+				m, err = maker.Call(format, []grammar.Tool{{Name: f.Tools[0].Name, Parameters: f.Tools[0].Parameters, Strict: f.Tools[0].Strict}}, f.Schema)
 			}
 			if err != nil {
 				return nil, err

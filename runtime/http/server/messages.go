@@ -69,7 +69,7 @@ type messageTool struct {
 	Name        string          `json:"name"`         // name of the tool
 	Description string          `json:"description"`  // what the tool does
 	Schema      json.RawMessage `json:"input_schema"` // JSON Schema of the input
-	Strict      *bool           `json:"strict"`       // accepted without effect: required calls always match the schema
+	Strict      *bool           `json:"strict"`       // true: refuse a schema that cannot be enforced
 }
 
 // unsupportedMessages lists unsupported keys of messages.
@@ -234,7 +234,7 @@ func (q *messagesRequest) tools(c *chatRequest) error {
 		if err := checkName("name", t.Name); err != nil {
 			return invalid("tools", "tools[%d]%v", i, err)
 		}
-		c.Tools = append(c.Tools, chatTool(t.Name, t.Description, t.Schema))
+		c.Tools = append(c.Tools, chatTool(t.Name, t.Description, t.Schema, or(t.Strict, false)))
 	}
 	choice := q.ToolChoice
 	if choice == nil {

@@ -14,7 +14,7 @@ import (
 
 // exposed lists the response headers that pages of other origins may read.
 const exposed = "X-Request-Id, Retry-After, X-Ratelimit-Limit-Requests, X-Ratelimit-Remaining-Requests, X-Ratelimit-Reset-Requests, " +
-	"X-Ratelimit-Limit-Tokens, X-Ratelimit-Remaining-Tokens, X-Ratelimit-Reset-Tokens"
+	"X-Ratelimit-Limit-Tokens, X-Ratelimit-Remaining-Tokens, X-Ratelimit-Reset-Tokens, " + warningHeader
 
 // cors answers preflight requests and sets the CORS headers; done reports whether the
 // response is complete.

@@ -152,18 +152,18 @@ func TestRefusedEarlier(t *testing.T) {
 func TestRefusedSchemas(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate+"{# tools #}")
-	const bad = `{"type":"object","properties":{"a":{"type":"nothing"}}}`
+	const bad = `{"type":"object","properties":{"a":{"$ref":"#/b"}}}`
 	for _, c := range []struct{ path, body, want string }{
-		{"/v1/chat/completions", `{"messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"schema":` + bad + `}}}`, "response_format: schema at /properties/a/type: "},
-		{"/v1/chat/completions", `{"messages":[` + user + `],"guided_json":` + bad + `}`, "guided_json: schema at /properties/a/type: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"response_format":{"type":"json_schema","json_schema":{"schema":` + bad + `}}}`, "response_format: schema at /properties/a/$ref: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"guided_json":` + bad + `}`, "guided_json: schema at /properties/a/$ref: "},
 		{"/v1/chat/completions", `{"messages":[` + user + `],"guided_regex":"("}`, "guided_regex: "},
-		{"/v1/chat/completions", `{"messages":[` + user + `],"tools":[{"function":{"name":"f","parameters":` + bad + `}}],"tool_choice":"required"}`, "tools: schema at /tools/f/properties/a/type: "},
-		{"/v1/responses", `{"input":"a","text":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "text.format: schema at /properties/a/type: "},
-		{"/v1/responses", `{"input":"a","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","parameters":` + bad + `}]}],"tool_choice":"required"}`, "tools: schema at /tools/n__f/properties/a/type: "},
-		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"output_config":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "output_config.format: schema at /properties/a/type: "},
-		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"tools":[{"name":"f","input_schema":` + bad + `}],"tool_choice":{"type":"any"}}`, "tools: schema at /tools/f/properties/a/type: "},
-		{"/api/chat", `{"messages":[` + user + `],"format":` + bad + `}`, "format: schema at /properties/a/type: "},
-		{"/api/generate", `{"raw":true,"prompt":"a","format":` + bad + `}`, "format: schema at /properties/a/type: "},
+		{"/v1/chat/completions", `{"messages":[` + user + `],"tools":[{"function":{"name":"f","strict":true,"parameters":` + bad + `}}],"tool_choice":"required"}`, "tools: schema at /tools/f/properties/a/$ref: "},
+		{"/v1/responses", `{"input":"a","text":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "text.format: schema at /properties/a/$ref: "},
+		{"/v1/responses", `{"input":"a","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","strict":true,"parameters":` + bad + `}]}],"tool_choice":"required"}`, "tools: schema at /tools/n__f/properties/a/$ref: "},
+		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"output_config":{"format":{"type":"json_schema","schema":` + bad + `}}}`, "output_config.format: schema at /properties/a/$ref: "},
+		{"/v1/messages", `{"max_tokens":1,"messages":[` + user + `],"tools":[{"name":"f","strict":true,"input_schema":` + bad + `}],"tool_choice":{"type":"any"}}`, "tools: schema at /tools/f/properties/a/$ref: "},
+		{"/api/chat", `{"messages":[` + user + `],"format":` + bad + `}`, "format: schema at /properties/a/$ref: "},
+		{"/api/generate", `{"raw":true,"prompt":"a","format":` + bad + `}`, "format: schema at /properties/a/$ref: "},
 	} {
 		s.refuses(t, c.path, c.body, c.want)
 	}

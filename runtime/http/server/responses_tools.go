@@ -15,7 +15,7 @@ type responseTool struct {
 	Name        string            `json:"name"`        // name of the function, or of the namespace
 	Description string            `json:"description"` // what the function does; that of a namespace precedes those of its tools
 	Parameters  json.RawMessage   `json:"parameters"`  // JSON Schema of the arguments of a function
-	Strict      *bool             `json:"strict"`      // accepted without effect: required calls always match the schema
+	Strict      *bool             `json:"strict"`      // true: refuse a schema that cannot be enforced
 	Format      *customFormat     `json:"format"`      // format of a custom tool's input
 	Tools       []json.RawMessage `json:"tools"`       // of a namespace: its functions and custom tools
 }
@@ -111,7 +111,7 @@ func (s *responseTools) add(at string, space, t *responseTool) error {
 	if space.Description != "" {
 		text = strings.TrimSuffix(space.Description+"\n\n"+text, "\n\n")
 	}
-	s.list = append(s.list, chatTool(name, text, t.Parameters))
+	s.list = append(s.list, chatTool(name, text, t.Parameters, or(t.Strict, false)))
 	return nil
 }
 

@@ -258,6 +258,9 @@ func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err er
 		if err := s.take(r, c.Key, g.Size()); err != nil {
 			return nil, err
 		}
+		for _, text := range g.Warnings() {
+			warn(r, text)
+		}
 		g.FindBy(func(work func(tick func() error) error) error { return s.work(r, work) })
 	}
 	return m, nil

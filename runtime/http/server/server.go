@@ -82,6 +82,7 @@ type Constraint struct {
 type Tool struct {
 	Name       string
 	Parameters []byte // JSON Schema
+	Strict     bool   // refuse a schema that cannot be enforced
 }
 
 // A Server handles HTTP requests.

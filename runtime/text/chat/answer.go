@@ -3,6 +3,8 @@ package chat
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -43,6 +45,9 @@ func (p *answerParser) push(text string, last bool) (d Delta) {
 	}
 	p.pending += text
 	for step(&d, last) {
+	}
+	if p.opts.Forced {
+		d.Content = ""
 	}
 	return d
 }
@@ -128,12 +133,19 @@ func (p *answerParser) until(mark string, to *string, last bool, found func(mark
 		return true
 	}
 	if last {
+		if p.opts.Tools && keep >= cutMark && partialMark(p.pending, p.format.open) == keep {
+			p.pending = p.pending[:len(p.pending)-keep]
+		}
 		keep = 0
 	}
 	*to += p.pending[:len(p.pending)-keep]
 	p.pending = p.pending[len(p.pending)-keep:]
 	return false
 }
+
+// cutMark is the length from which the beginning of a call's marker at the end of an answer
+// is one that was cut off, and no text.
+const cutMark = 4
 
 // partialMark returns the length of the longest suffix of text that is a proper prefix of
 // mark.
@@ -205,6 +217,7 @@ func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 			d.Calls = append(d.Calls, c)
 			p.calls++
 		}
+	case !emitted && end < 0 && p.begins(body): // cut off
 	case !emitted:
 		if !p.bare {
 			d.Content += p.format.open
@@ -213,6 +226,37 @@ func (p *answerParser) jsonCalls(d *Delta, last bool) bool {
 	}
 	p.inCall, p.asJSON, p.pending, p.stream = false, false, rest, callStream{}
 	return rest != ""
+}
+
+// begins reports whether JSON is the beginning of a call. Without a marker it must be that
+// of a known tool.
+func (p *answerParser) begins(text string) bool {
+	text = strings.TrimLeft(text, spaces+"[")
+	if text != "" && !isCut(text) {
+		return false
+	}
+	if !p.bare {
+		return true
+	}
+	text = strings.Join(strings.Fields(text), "")
+	for _, key := range []string{p.format.keys[0], "name", "tool_name", "function"} {
+		head := "{" + jsonString(key) + ":"
+		if strings.HasPrefix(head, text) {
+			return true
+		}
+		rest, ok := strings.CutPrefix(text, head)
+		if ok && p.opts.some(func(name string) bool {
+			return strings.HasPrefix(jsonString(name), rest) || strings.HasPrefix(rest, jsonString(name))
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// isCut reports whether a text is the beginning of a JSON value, but not the whole.
+func isCut(text string) bool {
+	return errors.Is(json.NewDecoder(strings.NewReader(text)).Decode(new(json.RawMessage)), io.ErrUnexpectedEOF)
 }
 
 // answers reports whether JSON without a marker is an answer of its own, such as of

@@ -32,9 +32,14 @@ type argumentSchema struct {
 
 // has reports whether there is a tool of the name.
 func (o *ReaderOptions) has(name string) bool {
+	return o.some(func(known string) bool { return known == name })
+}
+
+// some reports whether the name of a tool meets a condition.
+func (o *ReaderOptions) some(is func(name string) bool) bool {
 	return slices.ContainsFunc(o.Schemas, func(data json.RawMessage) bool {
 		var t struct{ Function struct{ Name string } }
-		return json.Unmarshal(data, &t) == nil && t.Function.Name == name
+		return json.Unmarshal(data, &t) == nil && is(t.Function.Name)
 	})
 }
 

@@ -52,7 +52,15 @@ func (f *callFormat) body() callBody {
 
 // read parses calls with p.body.
 func (p *answerParser) read(d *Delta, last bool) bool {
-	switch p.body.step(p, d, last) {
+	state := p.body.step(p, d, false)
+	if last && state == bodyWaiting {
+		state = p.body.step(p, d, true)
+		if state == bodyEnded || state == bodyRefused && p.format.begins(p.pending) { // cut off
+			p.inCall, p.body, p.pending = false, nil, ""
+			return false
+		}
+	}
+	switch state {
 	case bodyWaiting:
 		return false
 	case bodyEnded:
@@ -67,6 +75,17 @@ func (p *answerParser) read(d *Delta, last bool) bool {
 		d.Content += shown
 	}
 	return true
+}
+
+// begins reports whether a text that may go on to be a call has no space in its name.
+func (f *callFormat) begins(text string) bool {
+	text, begun := strings.CutPrefix(strings.TrimLeft(text, spaces), f.begin)
+	space := strings.IndexAny(text, spaces)
+	if !begun || f.python || space < 0 {
+		return true
+	}
+	behind := text[space:]
+	return strings.HasPrefix(f.between, behind) || f.between != "" && strings.HasPrefix(behind, f.between)
 }
 
 // next starts a call whose head was read, and counts it. It returns bodyEnded if no

@@ -71,6 +71,9 @@ func (p *answerParser) header(d *Delta, last bool) bool {
 	}
 	s := startsHeader(text, last)
 	switch {
+	case s == bodyRefused && len(text) >= cutMark && text[0] == '<' && startsHeader(text, false) == bodyWaiting: // cut off
+		p.pending = ""
+		return false
 	case s == bodyRefused || !short || len(head) > 2*maxName:
 		p.message = inContent
 		return true

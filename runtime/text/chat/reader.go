@@ -27,6 +27,7 @@ type CallDelta struct {
 // ReaderOptions select what a Reader parses.
 type ReaderOptions struct {
 	Tools     bool              // parse tool calls; otherwise they stay in the content
+	Forced    bool              // the answer is a call and nothing else, even if it is cut off
 	Schemas   []json.RawMessage // the tools, as in RenderOptions: they say which arguments are not text
 	Reasoning bool              // parse reasoning, if the template marks it
 }

@@ -39,7 +39,7 @@ func (b *builder) findProductive() {
 			callers[c.rule] = append(callers[c.rule], int32(s))
 		}
 	}
-	owner := map[int32]int32{} // start state → rule
+	owner := make(map[int32]int32, len(b.rules)) // start state → rule
 	var work []int32
 	revive := func(s int32) {
 		if !alive[s] {
@@ -48,6 +48,7 @@ func (b *builder) findProductive() {
 		}
 	}
 	for i, r := range b.rules {
+		b.rules[i].productive = false
 		owner[r.start] = int32(i)
 		revive(r.end)
 	}

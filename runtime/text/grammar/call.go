@@ -7,10 +7,12 @@ import (
 )
 
 // A Tool is a function that the model may call: its name and the JSON Schema of its
-// arguments (nil: any object).
+// arguments (nil: there are none). Without Strict, a schema that cannot be enforced
+// restricts only the names of the arguments; see Warnings.
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
+	Strict     bool
 }
 
 // A CallFormat is the syntax of a tool call. Without Name, the function's name is text
@@ -36,34 +38,51 @@ func (f CallFormat) Marked(token string) bool {
 	return false
 }
 
+// ownArguments reports whether the arguments are not a JSON object.
+func (f CallFormat) ownArguments() bool { return f.Argument[0] != "" || f.Python }
+
 // parseCall returns the grammar of a call of one of the tools. If there is a schema of
 // an answer, its JSON values are also part of it.
 func parseCall(format CallFormat, tools []Tool, answer []byte) (*Grammar, error) {
 	w := newSchemaWriter(nil)
+	b := w.b
 	var calls, answers []part
+	other := int32(-1)
+	w.most -= len(tools) * workOfTool
 	if answer != nil {
 		root, err := readJSON(answer)
 		if err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
-		w = newSchemaWriter(root)
-		answers = append(answers, w.value(w.node(root, "")))
+		w.open(root)
+		other = b.rule("answer")
+		b.define(other, w.value(w.node(root, "")))
 	}
-	for _, t := range tools {
-		arguments, err := w.arguments(format, t)
-		if err != nil {
-			return nil, err
+	w.format, w.closing = format, true
+	rules := make([]int32, len(tools))
+	for i, t := range tools {
+		w.most += workOfTool
+		if w.err != nil {
+			return nil, w.err
 		}
-		b := w.b
+		if rules[i] = w.arguments(t); w.err != nil {
+			return nil, w.err
+		}
+	}
+	w.callable(tools, rules)
+	if other >= 0 {
+		answers = append(answers, b.call(other))
+	}
+	for i, t := range tools {
+		arguments := b.call(rules[i])
 		if format.Name == "" {
-			calls = append(calls, b.seq(w.b.literal(t.Name), w.counter(format.Numbered), w.b.literal(format.Between), arguments, w.b.literal(format.End)))
+			calls = append(calls, b.seq(b.literal(t.Name), w.counter(format.Numbered), b.literal(format.Between), arguments, b.literal(format.End)))
 			continue
 		}
 		name := w.member(b.literal(writeJSON(format.Name)), b.literal(writeJSON(t.Name)))
 		rest := w.member(b.literal(writeJSON(format.Arguments)), arguments)
 		calls = append(calls, w.enclosed("{", "}", b.seq(name, w.comma(), rest)))
 	}
-	b := w.b
 	return w.finish(b.alt(append(answers, b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))...))
 }
 
@@ -75,26 +94,4 @@ func (w *schemaWriter) counter(wanted bool) part {
 	}
 	digits := b.repeat(0, 2, func() part { return b.bytes('0', '9') })
 	return b.seq(b.literal(":"), b.alt(b.literal("0"), b.seq(b.bytes('1', '9'), digits)))
-}
-
-// arguments writes the arguments of a tool. Its schema is a separate document, in which
-// $ref is resolved.
-func (w *schemaWriter) arguments(format CallFormat, t Tool) (part, error) {
-	var root any = newObject()
-	if len(t.Parameters) > 0 && string(t.Parameters) != "null" {
-		var err error
-		if root, err = readJSON(t.Parameters); err != nil {
-			return part{}, err
-		}
-	}
-	if o, ok := root.(*object); ok && !o.has("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const") {
-		o.set("type", "object")
-	}
-	w.open(root)
-	if format.Argument[0] != "" || format.Python {
-		w.format, w.mode = format, asArguments
-	}
-	p := w.value(w.node(root, "/tools/"+t.Name))
-	w.mode = asJSON
-	return p, w.err
 }

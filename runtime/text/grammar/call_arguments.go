@@ -11,10 +11,14 @@ type mode int
 
 const (
 	asJSON      mode = iota
-	asArguments      // an object as the arguments of a call, each with its name
+	asObject         // an object as the arguments of a call
+	asArguments      // the same, but each argument with its name
 	asText           // a string as it is, other values as JSON
 	asPython         // as a Python literal
 )
+
+// top reports whether the value is the arguments of a call.
+func (m mode) top() bool { return m == asObject || m == asArguments }
 
 // in writes a nested value in another mode.
 func (w *schemaWriter) in(m mode, n *expr) part {
@@ -60,19 +64,30 @@ func (w *schemaWriter) argument(name string, value *expr, path string) part {
 			assign = ":"
 		}
 		return w.b.seq(w.b.literal(name+assign), w.in(asPython, value))
-	case f.Python || strings.ContainsAny(name, "<>\"\r\n"):
+	case !w.writable(name):
 		return w.fail(path, "%.40q cannot be written in the model's format of tool calls; use letters, digits and _", name)
 	}
 	return w.b.seq(w.b.literal(f.Argument[0]+name+f.Argument[1]), w.in(asText, value), w.b.literal(f.Argument[2]))
 }
 
+// writable reports whether an argument of a call can have a name.
+func (w *schemaWriter) writable(name string) bool {
+	switch f := w.format; {
+	case f.Python:
+		return identifiers.MatchString(name)
+	case f.Argument[0] != "":
+		return !strings.ContainsAny(name, "<>\"\r\n")
+	}
+	return true
+}
+
 // inMode returns the values that are written in the current mode. A text whose schema
 // has no type is a string, unless the schema describes an object or an array.
 func (w *schemaWriter) inMode(set shapeSet) shapeSet {
-	switch w.mode {
-	case asArguments:
+	switch {
+	case w.mode.top():
 		return shapeSet{kindObject: set[kindObject]}
-	case asText:
+	case w.mode == asText:
 		keep := kindString
 		for _, k := range []kind{kindArray, kindObject} {
 			if slices.ContainsFunc(set[k], func(s *shape) bool { return !s.typed && !s.free() }) {

@@ -19,6 +19,8 @@ type Grammar struct {
 	size    int64      // approximate size of the network in bytes
 	memory  *memory
 
+	warnings []string
+
 	mu        sync.Mutex
 	positions map[string]*position
 	frames    map[frameKey]*frame
@@ -77,6 +79,9 @@ func newGrammar(b *builder, root int32) *Grammar {
 
 // Size returns the approximate size of the grammar in bytes, without cached positions.
 func (g *Grammar) Size() int64 { return g.size }
+
+// Warnings says which parts of a schema the grammar ignores, each with its location.
+func (g *Grammar) Warnings() []string { return g.warnings }
 
 // forget drops the cached positions, and the transitions from positions in use.
 func (g *Grammar) forget() {

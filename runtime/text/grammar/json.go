@@ -41,6 +41,12 @@ func (o *object) set(key string, v any) {
 	o.values[key] = v
 }
 
+// remove removes a key.
+func (o *object) remove(key string) {
+	delete(o.values, key)
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
+}
+
 func newObject() *object { return &object{values: map[string]any{}} }
 
 // readJSON decodes one value: *object, []any, string, json.Number, bool or nil.

@@ -31,9 +31,9 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	m := testMaker()
 	tools := []Tool{
-		{"add", json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)},
-		{"now", nil},
-		{"say", json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],"$defs":{"n":{"type":"string"}}}`)},
+		{Name: "add", Parameters: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],"additionalProperties":false,"$defs":{"n":{"type":"integer"}}}`)},
+		{Name: "now"},
+		{Name: "say", Parameters: json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],"$defs":{"n":{"type":"string"}}}`)},
 	}
 	tagged := CallFormat{Open: "<tool_call>\n", Shut: "\n</tool_call>", Name: "name", Arguments: "arguments"}
 	for text, want := range map[string]bool{
@@ -59,7 +59,7 @@ func TestCalls(t *testing.T) {
 	if !follow(t, matcher, `[TOOL_CALLS]add[ARGS]{"a": 2}`) {
 		t.Error("a call with the name before the arguments is refused")
 	}
-	if _, err := m.Call(tagged, []Tool{{"x", json.RawMessage(`{"not":{}}`)}}, nil); err == nil {
+	if _, err := m.Call(tagged, []Tool{{Name: "x", Parameters: json.RawMessage(`{"not":{}}`), Strict: true}}, nil); err == nil {
 		t.Error("a tool with an unsupported schema is accepted")
 	}
 }
@@ -71,8 +71,8 @@ func TestCallArguments(t *testing.T) {
 	m := testMaker()
 	tags := CallFormat{Open: "<f=", Between: ">", End: "</f>", Argument: [3]string{"<p=", ">", "</p>"}}
 	python := CallFormat{Open: "[", Between: "(", End: ")", Shut: "]", Python: true}
-	tools := []Tool{{"a", json.RawMessage(`{"$ref": "#/$defs/n", "$defs": {"n": {"type": ["object", "null"], "properties": {
-		"s": {"type": "string"}, "n": {"$ref": "#/$defs/n"}, "t": {"enum": [true, "x", null]}}, "minProperties": 1}}}`)}, {"b", nil}}
+	tools := []Tool{{Name: "a", Parameters: json.RawMessage(`{"$ref": "#/$defs/n", "$defs": {"n": {"type": ["object", "null"], "properties": {
+		"s": {"type": "string"}, "n": {"$ref": "#/$defs/n"}, "t": {"enum": [true, "x", null]}}, "minProperties": 1}}}`)}, {Name: "b"}}
 	for _, c := range []struct {
 		format CallFormat
 		text   string
@@ -104,7 +104,7 @@ func TestCallArguments(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{`{"enum": [{}]}`, `{"type": "object", "additionalProperties": {"type": "string"}}`, `{"properties": {"a>b": {}}}`, `{"properties": {"a": {"const": "x</p>"}}}`} {
-		if _, err := m.Call(tags, []Tool{{"a", json.RawMessage(schema)}}, nil); err == nil {
+		if _, err := m.Call(tags, []Tool{{Name: "a", Parameters: json.RawMessage(schema), Strict: true}}, nil); err == nil {
 			t.Errorf("%s is accepted", schema)
 		}
 	}

@@ -92,7 +92,7 @@ func TestCallMaskReference(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 12))
 	v := mixedVocabulary(t, rng, 1500)
-	tools := []Tool{{"say", json.RawMessage(`{"properties":{"the":{"type":"string"},"n":{"type":["integer","null"]},"a":{"enum":["name","ab"]}},"required":["the"]}`)}, {"now", nil}}
+	tools := []Tool{{Name: "say", Parameters: json.RawMessage(`{"properties":{"the":{"type":"string"},"n":{"type":["integer","null"]},"a":{"enum":["name","ab"]}},"required":["the"]}`)}, {Name: "now"}}
 	for _, format := range []CallFormat{
 		{Open: "<tool_call>\n", Shut: "\n</tool_call>", Name: "name", Arguments: "arguments"},
 		{Open: "<f=", Between: ">", End: "</f>", Argument: [3]string{"<p=", ">", "</p>"}},

@@ -64,6 +64,9 @@ func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 // Size returns the approximate size of the grammar in bytes.
 func (m *Matcher) Size() int64 { return m.g.Size() }
 
+// Warnings says which parts of a schema the grammar ignores, each with its location.
+func (m *Matcher) Warnings() []string { return m.g.Warnings() }
+
 // FindBy sets the function that computes masks, and starts to compute the first one.
 func (m *Matcher) FindBy(run Run) {
 	m.run = run

@@ -13,9 +13,11 @@ import (
 // space after a colon or a comma, and nothing else. So it cannot run away, and models
 // can use their usual style.
 //
-// A schema is never weakened: an unknown keyword, or one that cannot be enforced
-// exactly together with the others, is an error that names it. Known formats are
-// enforced; an unknown format is ignored, as JSON Schema permits.
+// A schema is never weakened silently. A keyword that cannot be enforced exactly together
+// with the others is an error that names it. One that no validator could apply, because
+// its value is of another type, is ignored with a warning, and so is a word that looks
+// like a misspelled keyword; see Warnings. Other unknown keywords are annotations, as JSON
+// Schema says. Known formats are enforced; an unknown format is ignored.
 func ParseSchema(schema []byte) (*Grammar, error) {
 	root, err := readJSON(schema)
 	if err != nil {
@@ -75,15 +77,18 @@ type schemaWriter struct {
 	scope        *scope            // of the schema that is being read
 	loose        bool              // the reading; see readPattern and patternOf
 	format       CallFormat        // of the call whose arguments are written
+	closing      bool              // arguments are written: only declared ones; see opened
 	mode         mode
 	exact        bool // equal values are written alike, except for white space and the order of undeclared names
 	depth        int
 	work         int // see spend
+	most         int // limit of work
+	warnings     []string
 	err          error
 }
 
 func newSchemaWriter(root any) *schemaWriter {
-	w := &schemaWriter{b: &builder{}, named: map[string]int32{}, textIDs: map[string]int32{}}
+	w := &schemaWriter{b: &builder{}, named: map[string]int32{}, textIDs: map[string]int32{}, most: maxWork}
 	w.open(root)
 	return w
 }
@@ -109,7 +114,7 @@ const maxWork = 4_000_000
 
 // spend counts work. It records an error and returns false when the limit is exceeded.
 func (w *schemaWriter) spend(units int, path string) bool {
-	if w.work += units; w.work > maxWork {
+	if w.work += units; w.work > w.most {
 		w.fail(path, "merging and comparing the schemas takes more than %d steps; use fewer or smaller schemas, and shorter patterns and lengths", maxWork)
 	}
 	return w.err == nil
@@ -124,6 +129,9 @@ func (w *schemaWriter) finish(p part) (*Grammar, error) {
 	g, err := w.b.finish(root)
 	if err != nil && w.b.err == nil && !w.b.rules[root].productive {
 		return nil, errors.New("schema: no value is valid, so the grammar matches no text; remove one of the keywords that exclude each other")
+	}
+	if err == nil {
+		g.warnings = w.warnings
 	}
 	return g, err
 }
@@ -181,7 +189,7 @@ func (w *schemaWriter) write(set shapeSet, path string) part {
 			if w.err != nil || w.b.err != nil {
 				return w.b.nothing()
 			}
-			if k := kind(k); k == kindArray || k == kindObject && mode != asArguments {
+			if k := kind(k); k == kindArray || k == kindObject && !mode.top() {
 				w.mode = mode.inner()
 			}
 			p := w.shape(kind(k), s, path)

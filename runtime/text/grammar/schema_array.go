@@ -37,7 +37,7 @@ func (w *schemaWriter) arrayLeaf(o *object, path string) *expr {
 		return w.exprs.any
 	}
 	a := &arrayShape{path: path, lo: w.count(o, "minItems", path), hi: w.count(o, "maxItems", path)}
-	prefix, rest := w.itemsOf(o, path)
+	prefix, rest := itemsOf(o)
 	for i, item := range prefix {
 		a.prefix = append(a.prefix, w.node(item, fmt.Sprintf("%s/prefixItems/%d", path, i)))
 	}
@@ -51,13 +51,7 @@ func (w *schemaWriter) arrayLeaf(o *object, path string) *expr {
 			a.contains = []contains{c}
 		}
 	}
-	switch v := o.values["uniqueItems"]; v {
-	case true:
-		a.unique = true
-	case false, nil:
-	default:
-		w.fail(path+"/uniqueItems", "expected true or false")
-	}
+	a.unique = o.values["uniqueItems"] == true
 	set := restricted(kindArray, &shape{array: a})
 	if a.hi >= 0 && a.hi < a.lo {
 		set[kindArray] = nil
@@ -66,22 +60,13 @@ func (w *schemaWriter) arrayLeaf(o *object, path string) *expr {
 }
 
 // itemsOf returns the schemas of an array's first items and of the items after them.
-func (w *schemaWriter) itemsOf(o *object, path string) (prefix []any, rest any) {
+func itemsOf(o *object) (prefix []any, rest any) {
 	rest, hasRest := o.get("items")
-	list, older := rest.([]any)
-	switch given, has := o.get("prefixItems"); {
-	case older && has, older && !w.drafts("draft-0", "2019-09"):
-		w.fail(path+"/items", "a list of schemas is prefixItems in draft 2020-12; write prefixItems")
-	case older: // prefixItems before draft 2020-12
+	if list, older := rest.([]any); older { // prefixItems before draft 2020-12
 		prefix = list
 		rest, hasRest = o.get("additionalItems")
-	case has && !w.drafts("2020-12"):
-		w.fail(path+"/prefixItems", "the draft in $schema does not support prefixItems; write items with a list of schemas")
-	case has:
-		var isList bool
-		if prefix, isList = given.([]any); !isList {
-			w.fail(path+"/prefixItems", "expected a list of schemas")
-		}
+	} else if given, has := o.get("prefixItems"); has {
+		prefix = given.([]any)
 	}
 	if !hasRest {
 		rest = true

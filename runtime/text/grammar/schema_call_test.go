@@ -10,7 +10,7 @@ import (
 func TestTaggedArguments(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "<call>", Shut: "</call>", Between: "\n", Argument: [3]string{"<p=", ">", "</p>"}}
-	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z]+$","maxLength":3},"b":{"type":"array","uniqueItems":true},
+	g, err := parseCall(format, []Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-z]+$","maxLength":3},"b":{"type":"array","uniqueItems":true},
 		"c":{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false},"d":{"description":"text"},"e":{"format":"email"},
 		"f":{"anyOf":[{"type":"string"},{"type":"array","uniqueItems":true}]},"g":{"type":"array","uniqueItems":true}}}`)}}, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestToolsPatterns(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "<", Shut: ">", Name: "name", Arguments: "arguments"}
 	tool := func(name, pattern string) Tool {
-		return Tool{name, []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`)}
+		return Tool{Name: name, Parameters: []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`)}
 	}
 	g, err := parseCall(format, []Tool{tool("f", "^x$"), tool("g", "^y$")}, nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestToolsPatterns(t *testing.T) {
 func TestPythonArguments(t *testing.T) {
 	t.Parallel()
 	format := CallFormat{Open: "[", Shut: "]", Between: "(", End: ")", Python: true}
-	g, err := parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"object","minProperties":2}}}`)}}, nil)
+	g, err := parseCall(format, []Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"object","minProperties":2}}}`)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestPythonArguments(t *testing.T) {
 			t.Errorf("%s: match %v, want %v, %v", argument, got, want, err)
 		}
 	}
-	_, err = parseCall(format, []Tool{{"f", []byte(`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`)}}, nil)
+	_, err = parseCall(format, []Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}`), Strict: true}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "uniqueItems") {
 		t.Errorf("uniqueItems in Python: %v", err)
 	}

@@ -15,8 +15,14 @@ func (r *patternReader) escape() *pattern {
 		return r.boundary(false)
 	case r.skip("B"):
 		return r.boundary(true)
+	case r.skip("A"):
+		return &pattern{op: patternBegin}
+	case r.skip("z"):
+		return &pattern{op: patternEnd}
+	case r.skip("Z"): // the end of the text in Python, that of the last line elsewhere
+		return r.end()
 	}
-	return r.set(r.escapedSet())
+	return r.set(r.folded(r.escapedSet(), r.loose))
 }
 
 // boundary returns a word boundary, or with not, a place that is none.
@@ -54,7 +60,7 @@ func (r *patternReader) escapedSet() []runeRange {
 	case 'd', 'w', 's':
 		return r.named(c, r.loose)
 	case 'D', 'W', 'S':
-		return outside((r.named(unicode.ToLower(c), !r.loose)))
+		return outside(r.named(unicode.ToLower(c), !r.loose))
 	case 'p', 'P':
 		name, rest, ok := strings.Cut(r.text, "}")
 		if !ok || !strings.HasPrefix(name, "{") || len(name) > 60 {
@@ -177,10 +183,11 @@ func (r *patternReader) class() []runeRange {
 		r.grow(1)
 		ranges = append(ranges, runeRange{first[0].lo, last[0].lo})
 	}
+	ranges = r.folded(merged(ranges), r.loose)
 	if not {
 		return outside(ranges)
 	}
-	return merged(ranges)
+	return ranges
 }
 
 func isOne(set []runeRange) bool { return len(set) == 1 && set[0].lo == set[0].hi }

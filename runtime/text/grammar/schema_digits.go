@@ -2,25 +2,27 @@ package grammar
 
 import (
 	"math/big"
+	"strconv"
 	"strings"
 )
 
-// Limits on the length of numbers: 32 digits before and after the point, and exponents
-// up to 199, which all doubles support.
+// Limits on the length of numbers, so that a model that repeats a digit ends: 20 digits
+// before the point, as many as integers of 64 bits have, 17 after it, which distinguish all
+// doubles, and exponents up to 199.
 const (
-	integers = `-?(0|[1-9][0-9]{0,31})`
-	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
+	integers = `-?(0|[1-9][0-9]{0,19})`
+	numbers  = integers + `(\.[0-9]{1,17})?([eE][+-]?[01]?[0-9]{1,2})?`
 
-	exactIntegers = `(0|-?[1-9][0-9]{0,31})`
-	exactNumbers  = `(0|-?[1-9][0-9]{0,31}|-?(0\.[0-9]{0,14}|[1-9][0-9]{0,7}\.[0-9]{0,6})[1-9])` // see precise
+	exactIntegers = `(0|-?[1-9][0-9]{0,19})`
+	exactNumbers  = `(0|-?[1-9][0-9]{0,19}|-?(0\.[0-9]{0,14}|[1-9][0-9]{0,7}\.[0-9]{0,6})[1-9])` // see precise
 )
 
-// Limits on the digits of numbers: longest applies to integers without limits. In a
+// Limits on the digits of numbers: longest applies to numbers without limits. In a
 // range with fractions, and in an array with unique items, the total of a number with a
 // fraction is limited to precise digits: decimal numbers of this length differ as doubles
 // too, so a reader that compares doubles finds the same.
 const (
-	longest = 32
+	longest = 20
 	precise = 15
 )
 
@@ -43,15 +45,12 @@ func (w *schemaWriter) number(n *numberShape) part {
 		}
 	}
 	if whole && n.whole >= 0 && n.lo == nil && n.hi == nil {
-		switch {
-		case len(residues) == 0 || len(residues) == 1 && !residues[0].not && residues[0].modulus == 1:
+		if len(residues) == 0 || len(residues) == 1 && !residues[0].not && residues[0].modulus == 1 {
 			return w.rule(allIntegers, func() part { return w.fixed(allIntegers) })
-		case len(residues) == 1 && !residues[0].not && !w.exact:
-			return w.remainders(residues[0].modulus)
 		}
 	}
 	return w.rule(n.key(whole, w.exact), func() part {
-		d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues}
+		d := &digits{b: w.b, integer: whole, fraction: n.whole < 0, exact: w.exact, residues: residues, longest: digitsOf(residues)}
 		return d.between(n.lo, n.hi)
 	})
 }
@@ -179,30 +178,14 @@ func (r residue) ends(rem, n int) bool {
 	return (rem == 0) != r.not
 }
 
-func (w *schemaWriter) remainders(n int) part {
-	b := w.b
-	states := make([]int32, n)
-	for i := range states {
-		states[i] = b.state()
+// digitsOf returns the number of digits before the point of numbers without limits: fewer
+// if each place has many states, but at least two more than those of a step.
+func digitsOf(list []residue) int {
+	const most = 60_000
+	states, least := 1, 0
+	for _, r := range list {
+		states *= r.modulus + 1
+		least = max(least, len(strconv.Itoa(r.modulus))+2)
 	}
-	p := b.nothing()
-	start := b.state()
-	b.eps(p.in, start)
-	minus := b.literal("-")
-	b.eps(p.in, minus.in)
-	b.eps(minus.out, start)
-	zero := b.literal("0")
-	b.eps(start, zero.in)
-	b.eps(zero.out, p.out)
-	for c := range 10 {
-		digit := byte('0' + c)
-		if c > 0 {
-			b.states[start].edges = append(b.states[start].edges, edge{digit, digit, states[c%n]})
-		}
-		for i, s := range states {
-			b.states[s].edges = append(b.states[s].edges, edge{digit, digit, states[(i*10+c)%n]})
-		}
-	}
-	b.eps(states[0], p.out)
-	return p
+	return min(longest, max(least, most/states))
 }

@@ -75,7 +75,7 @@ func TestLimitErrors(t *testing.T) {
 		`{"$id":"http://a/` + strings.Repeat("x", 3000) + `"}`:                      "2048 bytes",
 		`{"type":"number","allOf":[` + strings.Join(multiples, ",") + `]}`:          "least common multiple",
 		`{"enum":[1e-99],"minimum":0}`:                                              "too large or too small",
-		`{"properties":{"` + strings.Repeat("é", 500) + `":{"type":"strin"}}}`:      "…",
+		`{"properties":{"` + strings.Repeat("é", 500) + `":{"$ref":"#/x"}}}`:        "…",
 		many(9, `{"patternProperties":{%s},"type":"object"}`, `"a%":{"minimum":%}`): "patternProperties",
 		many(16, `{"anyOf":[%s],"type":"object","unevaluatedProperties":false}`, `{"properties":{"a%":{"minimum":1}},"required":["b%"]}`): "combinations",
 		strings.Repeat(`{"items":`, 180) + "true" + strings.Repeat("}", 180):                                                              "",

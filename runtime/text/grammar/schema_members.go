@@ -49,6 +49,7 @@ func (w *schemaWriter) properties(o *objectShape) part {
 	}
 	b := w.b
 	names, others := w.declared(o)
+	closed := w.mode.top() && !o.opened(len(names))
 	if w.mode == asArguments {
 		if extra := w.property(o, otherName); others && len(names) == 0 && extra.op != exprAny && extra.op != exprNone {
 			return w.fail(o.path, "additionalProperties is not supported for arguments in the model's format of tool calls; list them in properties")
@@ -58,7 +59,7 @@ func (w *schemaWriter) properties(o *objectShape) part {
 	m := &membersWriter{w: w, o: o, names: names, lo: o.lo, hi: o.hi, out: b.state()}
 	var classes []member
 	if others {
-		classes = w.otherMembers(o, names)
+		classes = w.otherMembers(o, closed)
 	}
 	// Another name may occur twice where this does not matter. A reader keeps the last one.
 	m.unique = len(classes) > 0 && (w.exact || m.lo > len(names)+1 || slices.ContainsFunc(o.members, func(c member) bool { return c.value != w.exprs.any }))
@@ -275,8 +276,8 @@ func (m *membersWriter) otherOptions(classes []member) []option {
 const otherName = "\x00"
 
 // otherMembers returns the classes of members with other names than the given ones: one
-// for each set of patterns that a name can match.
-func (w *schemaWriter) otherMembers(o *objectShape, names []string) []member {
+// for each set of patterns that a name can match. In a closed object it matches one.
+func (w *schemaWriter) otherMembers(o *objectShape, closed bool) []member {
 	const most = 8
 	var patterns []*expr
 	for _, f := range o.fields {
@@ -292,6 +293,9 @@ func (w *schemaWriter) otherMembers(o *objectShape, names []string) []member {
 	}
 	var out []member
 	for set := range 1 << len(patterns) {
+		if closed && set == 0 {
+			continue
+		}
 		list := slices.Clone(o.keys)
 		for i, p := range patterns {
 			if set>>i&1 == 1 {

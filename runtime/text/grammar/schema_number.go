@@ -69,8 +69,8 @@ func (w *schemaWriter) numberLeaf(o *object, path string) *expr {
 	n.lo, n.hi = w.limit(o, "minimum", "exclusiveMinimum", 1, path), w.limit(o, "maximum", "exclusiveMaximum", -1, path)
 	if v, ok := o.get("multipleOf"); ok {
 		r, ok := rational(v)
-		if !ok || r.Sign() <= 0 {
-			w.fail(path+"/multipleOf", "expected a number above 0, found %.40s", writeJSON(v))
+		if !ok {
+			w.fail(path+"/multipleOf", "expected a number of fewer digits, found %.40s", writeJSON(v))
 			return w.exprs.none
 		}
 		n.steps = []step{{of: r}}
@@ -93,7 +93,7 @@ func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path s
 		if !ok {
 			continue
 		}
-		if flag, isFlag := v.(bool); isFlag && k == exclusive && w.drafts("draft-03", "draft-04") { // a boolean in older drafts
+		if flag, isFlag := v.(bool); isFlag { // in older drafts
 			if out != nil {
 				out.open = flag
 			}

@@ -19,6 +19,7 @@ type fields struct {
 	named    map[string]*expr
 	patterns []patternFields
 	extra    *expr // of names that are not in names and match no pattern
+	open     bool  // a keyword says which other names there may be; only for arguments
 	path     string
 }
 
@@ -34,7 +35,7 @@ func (w *schemaWriter) objectLeaf(o *object, path string) *expr {
 		return w.exprs.any
 	}
 	s := &objectShape{path: path, lo: w.count(o, "minProperties", path), hi: w.count(o, "maxProperties", path), required: w.names(o.values["required"], path+"/required")}
-	if f := w.fieldsOf(o, path); len(f.names) > 0 || len(f.patterns) > 0 || f.extra != w.exprs.any {
+	if f := w.fieldsOf(o, path); len(f.names) > 0 || len(f.patterns) > 0 || f.extra != w.exprs.any || f.open {
 		s.fields = []*fields{f}
 	}
 	if v, ok := o.get("propertyNames"); ok {
@@ -49,20 +50,28 @@ func (w *schemaWriter) objectLeaf(o *object, path string) *expr {
 
 func (w *schemaWriter) fieldsOf(o *object, path string) *fields {
 	f := &fields{named: map[string]*expr{}, extra: w.exprs.any, path: path}
-	props := w.schemas(o, "properties", path)
+	props := schemas(o, "properties")
 	for _, name := range props.keys {
 		f.names = append(f.names, name)
 		f.named[name] = w.node(props.values[name], path+"/properties/"+name)
 	}
-	patterns := w.schemas(o, "patternProperties", path)
+	patterns := schemas(o, "patternProperties")
 	for _, text := range patterns.keys {
 		at := path + "/patternProperties/" + text
 		f.patterns = append(f.patterns, patternFields{w.namesLike(text, at), w.node(patterns.values[text], at)})
 	}
 	if v, ok := o.get("additionalProperties"); ok {
 		f.extra = w.node(v, path+"/additionalProperties")
+		f.open = w.closing && f.extra != w.exprs.none
 	}
 	return f
+}
+
+// opened reports whether the arguments of a call may have other names than the declared
+// ones: a keyword allows them, or the object would need them. Other schemas describe all
+// arguments, although they allow more.
+func (o *objectShape) opened(declared int) bool {
+	return o.lo > declared || len(o.members) > 0 || slices.ContainsFunc(o.fields, func(f *fields) bool { return f.open })
 }
 
 // namesLike returns the node of the names that match a pattern.
@@ -76,39 +85,24 @@ func (w *schemaWriter) namesLike(text, path string) *expr {
 	return n
 }
 
-// schemas returns the value of a keyword whose values are schemas by name.
-func (w *schemaWriter) schemas(o *object, word, path string) *object {
-	v, ok := o.get(word)
-	if !ok {
-		return newObject()
+// schemas returns the value of a keyword whose values are by name.
+func schemas(o *object, word string) *object {
+	if v, ok := o.get(word); ok {
+		return v.(*object)
 	}
-	out, isObject := v.(*object)
-	if !isObject {
-		w.fail(path+"/"+word, "expected an object of schemas")
-		return newObject()
-	}
-	return out
+	return newObject()
 }
 
 // names returns the strings of a list, each once.
 func (w *schemaWriter) names(v any, path string) []string {
-	if v == nil {
-		return nil
-	}
-	list, isList := v.([]any)
-	if !isList {
-		w.fail(path, "expected a list of names")
-	}
+	list, _ := v.([]any)
 	if !w.spend(len(list)/2, path) {
 		return nil
 	}
 	var names []string
 	seen := map[string]bool{}
 	for _, v := range list {
-		name, isText := v.(string)
-		if !isText {
-			w.fail(path, "expected a list of names")
-		}
+		name := v.(string)
 		if !seen[name] {
 			names = append(names, name)
 		}

@@ -35,9 +35,16 @@ const maxSize = 1 << 16
 type patternReader struct {
 	text  string // unread text
 	loose bool
+	patternFlags
 	depth int
 	size  int
 	err   error
+}
+
+// patternFlags are the flags of a part of a pattern.
+type patternFlags struct {
+	fold bool // upper and lower case are equal
+	all  bool // the dot matches line feeds too
 }
 
 func (r *patternReader) fail(format string, args ...any) {
@@ -106,7 +113,10 @@ func (r *patternReader) atom() *pattern {
 	case '[':
 		return r.set(r.class())
 	case '.':
-		if r.loose {
+		switch {
+		case r.all:
+			return r.set(anyRune)
+		case r.loose:
 			return r.set(looseDot)
 		}
 		return r.set(strictDot)
@@ -115,11 +125,7 @@ func (r *patternReader) atom() *pattern {
 	case '^':
 		return &pattern{op: patternBegin}
 	case '$':
-		end := &pattern{op: patternEnd}
-		if r.loose { // Python's $ also matches before a last line feed
-			return alternate(end, look(concat(setOf(runeRange{'\n', '\n'}), end), false, false))
-		}
-		return end
+		return r.end()
 	case '*', '+', '?':
 		r.fail(`%c repeats nothing; write \%c for the character`, c, c)
 	case '{':
@@ -131,9 +137,18 @@ func (r *patternReader) atom() *pattern {
 		}
 		return setOf(runeRange{c, c})
 	default:
-		return setOf(runeRange{c, c})
+		return setOf(r.folded([]runeRange{{c, c}}, r.loose)...)
 	}
 	return concat()
+}
+
+// end returns the end of the text. Python's $ also matches before a last line feed.
+func (r *patternReader) end() *pattern {
+	end := &pattern{op: patternEnd}
+	if r.loose {
+		return alternate(end, look(concat(setOf(runeRange{'\n', '\n'}), end), false, false))
+	}
+	return end
 }
 
 func (r *patternReader) set(ranges []runeRange) *pattern {
@@ -142,32 +157,24 @@ func (r *patternReader) set(ranges []runeRange) *pattern {
 }
 
 func (r *patternReader) group() *pattern {
-	kind := ""
-	for _, k := range []string{"?:", "?=", "?!", "?<=", "?<!"} {
-		if r.skip(k) {
-			kind = k
-			break
-		}
-	}
-	if kind == "" && strings.HasPrefix(r.text, "?") {
-		name, rest, closed := strings.Cut(r.text[1:], ">")
-		if !closed || !strings.HasPrefix(name, "<") || !identifiers.MatchString(name[1:]) {
-			r.fail("flags, and groups named as in Python, are not supported; write (?:…)")
-		}
-		r.text = rest
+	before := r.patternFlags
+	kind := r.groupKind()
+	if r.err != nil || kind == "?)" { // flags apply to the rest of the group around them
+		return concat()
 	}
 	not := strings.HasSuffix(kind, "!")
 	if not {
 		r.loose = !r.loose
 	}
 	p := r.alternatives()
+	r.patternFlags = before
 	if not {
 		r.loose = !r.loose
 	}
 	if !r.skip(")") {
 		r.fail("a group is not closed")
 	}
-	if kind == "" || kind == "?:" {
+	if kind == "?:" {
 		return p
 	}
 	return look(p, not, strings.Contains(kind, "<"))

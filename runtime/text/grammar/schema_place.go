@@ -16,6 +16,7 @@ type digits struct {
 	fraction  bool   // no integers
 	exact     bool   // no zero at the end of a fraction, and no zero with a sign
 	residues  []residue
+	longest   int // digits before the point, without limits
 	out       int32
 	states    map[place]int32
 	remainder map[string]int // numbers of lists of remainders
@@ -63,7 +64,7 @@ func (d *digits) magnitudes(lo, hi *limit) part {
 	d.lo, d.hi, d.states, d.remainder, d.lists = lo, hi, map[place]int32{}, map[string]int{}, nil
 	p := d.b.nothing()
 	d.out = p.out
-	last := max(longest, len(lo.whole)+1)
+	last := max(d.longest, len(lo.whole)+1)
 	if hi != nil {
 		last = len(hi.whole)
 	}

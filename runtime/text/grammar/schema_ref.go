@@ -31,11 +31,7 @@ func (w *schemaWriter) reference(o *object, word, path string) *expr {
 
 // lookup resolves a reference in the document.
 func (w *schemaWriter) lookup(o *object, word, path string) (target any, name string) {
-	text, ok := o.values[word].(string)
-	if !ok {
-		w.fail(path+"/"+word, "expected a string, found %.40s", writeJSON(o.values[word]))
-		return nil, ""
-	}
+	text := o.values[word].(string)
 	if !w.spend(len(text)/16, path) {
 		return nil, ""
 	}

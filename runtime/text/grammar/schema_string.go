@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"slices"
+	"strings"
 )
 
 // rule returns a rule of this package and creates it on first use.
@@ -174,17 +175,10 @@ func (w *schemaWriter) stringLeaf(o *object, path string) *expr {
 		tests = append(tests, lengthTest(w.count(o, "minLength", path), w.count(o, "maxLength", path), path))
 	}
 	if v, ok := o.get("pattern"); ok {
-		text, isText := v.(string)
-		if !isText {
-			w.fail(path+"/pattern", "expected a string")
-		}
-		tests = append(tests, w.patternTest(text, path+"/pattern"))
+		tests = append(tests, w.patternTest(v.(string), path+"/pattern"))
 	}
 	if v, ok := o.get("format"); ok {
-		name, isText := v.(string)
-		if !isText {
-			w.fail(path+"/format", "expected the name of a format")
-		}
+		name := v.(string)
 		if _, known := formats[name]; known {
 			tests = append(tests, w.formatTest(name, path+"/format"))
 		}
@@ -224,22 +218,26 @@ next:
 	return out
 }
 
-// count reads a non-negative integer keyword; if absent, a minimum is 0 and a maximum
-// -1.
+// maxCount limits the counts of keywords. No answer is so long that it could exceed a
+// larger maximum.
+const maxCount = 1 << 16
+
+// count reads a count; if absent, a minimum is 0 and a maximum -1: no limit.
 func (w *schemaWriter) count(o *object, word, path string) int {
-	const most = 1 << 16
+	none := 0
+	if strings.HasPrefix(word, "max") {
+		none = -1
+	}
 	v, ok := o.get(word)
 	if !ok {
-		if word[:3] == "max" {
-			return -1
-		}
-		return 0
+		return none
 	}
-
 	r, ok := rational(v)
-	if !ok || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() || r.Num().Int64() > most {
-		w.fail(path+"/"+word, "expected an integer from 0 to %d, found %s", most, writeJSON(v))
-		return 0
+	switch {
+	case ok && r.Num().IsInt64() && r.Num().Int64() <= maxCount:
+		return int(r.Num().Int64())
+	case none == 0:
+		w.fail(path+"/"+word, "expected an integer from 0 to %d, found %s", maxCount, writeJSON(v))
 	}
-	return int(r.Num().Int64())
+	return none
 }

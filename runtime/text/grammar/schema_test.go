@@ -105,13 +105,11 @@ func TestSchemaErrors(t *testing.T) {
 	deep := strings.Repeat(`{"items":`, 5000) + "true" + strings.Repeat("}", 5000)
 	for schema, want := range map[string]string{
 		`{"not":{}}`:            "matches no text",
-		`{"type":"text"}`:       "type \"text\" is unknown",
 		`{"$ref":"http://x/y"}`: "within the schema",
 		`{"$ref":"#/nowhere"}`:  "does not exist",
 		`{"$ref":"#"}`:          "refers to itself",
 		`{"type":"integer","minimum":7,"maximum":3}`: "matches no text",
-		`false`:       "matches no text",
-		`{"enum":[]}`: "list of values",
+		`false`: "matches no text",
 		`{"minLength":5,"type":"string","maxLength":2}`: "matches no text",
 		`{"type":"string","pattern":"a$b"}`:             "matches no text",
 		`{"minItems":1e9,"type":"array"}`:               "expected an integer",

@@ -25,14 +25,14 @@ func (w *schemaWriter) unevaluated(o *object, word, path string) *expr {
 	var list []*expr
 	for _, t := range w.traces(o, word, path, true) {
 		switch {
-		case t.all || rest == w.exprs.any:
+		case t.all || rest == w.exprs.any && !w.closing:
 			list = append(list, t.when)
 		case word == "unevaluatedItems":
 			a := &arrayShape{rest: w.some(append(t.contains, rest)...), hi: -1, path: path}
 			a.prefix = slices.Repeat([]*expr{w.exprs.any}, t.prefix)
 			list = append(list, w.all(t.when, w.leaf(restricted(kindArray, &shape{array: a}), path)))
 		default:
-			f := &fields{named: map[string]*expr{}, extra: rest, path: path}
+			f := &fields{named: map[string]*expr{}, extra: rest, open: w.closing && rest != w.exprs.none, path: path}
 			for _, name := range t.names {
 				if f.named[name] == nil {
 					f.names, f.named[name] = append(f.names, name), w.exprs.any
@@ -99,6 +99,9 @@ func (w *schemaWriter) traces(o *object, word, path string, top bool) []trace {
 			and(append(w.joinTraces([]trace{{when: o}}, with, path), trace{when: w.not(o)}))
 		}
 	}
+	if !top && o.values["nullable"] == true {
+		list = append(list, trace{when: w.null(path), all: true})
+	}
 	return list
 }
 
@@ -111,7 +114,7 @@ func (w *schemaWriter) evaluates(o *object) bool {
 func (w *schemaWriter) ownTrace(o *object, word, path string) trace {
 	var t trace
 	if word == "unevaluatedItems" {
-		prefix, _ := w.itemsOf(o, path)
+		prefix, _ := itemsOf(o)
 		_, older := o.values["items"].([]any)
 		t.prefix = len(prefix)
 		t.all = o.has("items") && !older || o.has("additionalItems") && older

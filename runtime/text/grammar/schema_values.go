@@ -201,7 +201,7 @@ func (l *lister) objects(to *listing, o *objectShape) bool {
 	}
 	names, others := l.w.declared(o)
 	if others && (o.hi < 0 || o.hi > len(o.required)) {
-		more, ok := l.otherNames(l.w.otherMembers(o, names), names)
+		more, ok := l.otherNames(l.w.otherMembers(o, false), names)
 		if !ok {
 			return false
 		}

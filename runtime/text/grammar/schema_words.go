@@ -2,51 +2,52 @@ package grammar
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// Supported keywords, by the type that they apply to.
+// keywords are the keywords that affect validity, with the types of their values.
+var keywords = map[string]valueType{
+	"minLength": aCount, "maxLength": aCount, "pattern": aText, "format": aText,
+	"minimum": aNumber, "maximum": aNumber, "exclusiveMinimum": aLimit, "exclusiveMaximum": aLimit, "multipleOf": aStep,
+	"items": itemSchemas, "prefixItems": tuple, "additionalItems": aSchema, "minItems": aCount, "maxItems": aCount, "uniqueItems": aFlag,
+	"contains": aSchema, "minContains": aCount, "maxContains": aCount,
+	"properties": byName, "patternProperties": byName, "additionalProperties": aSchema, "propertyNames": aSchema, "required": names,
+	"minProperties": aCount, "maxProperties": aCount,
+	"type": aType, "enum": valueList, "const": anyValue, "nullable": aFlag, "$ref": aText, "$dynamicRef": aText,
+	"anyOf": schemaList, "oneOf": schemaList, "allOf": schemaList, "not": aSchema, "if": aSchema, "then": aSchema, "else": aSchema,
+	"dependentRequired": namesByName, "dependentSchemas": byName, "dependencies": eitherByName,
+	"unevaluatedProperties": aSchema, "unevaluatedItems": aSchema,
+}
+
+// validating are the keywords in order, plainWords the same as plainWord returns them.
 var (
-	stringWords = []string{"minLength", "maxLength", "pattern", "format"}
-	numberWords = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-	arrayWords  = []string{"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"}
-	objectWords = []string{"properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties"}
-	otherWords  = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref", "$dynamicRef", "nullable",
-		"dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems"}
-	// annotations never affect validity.
-	annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "$defs", "definitions",
-		"deprecated", "readOnly", "writeOnly", "$anchor", "$dynamicAnchor", "contentMediaType", "contentEncoding", "contentSchema", "discriminator", "strict", "name"}
+	validating = slices.Sorted(maps.Keys(keywords))
+	plainWords = func() (list []string) {
+		for _, word := range validating {
+			list = append(list, plainWord(word))
+		}
+		return list
+	}()
 )
 
-var knownWords = func() map[string]bool {
+// Keywords that apply to values of one type.
+var (
+	arrayWords  = []string{"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"}
+	objectWords = []string{"properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties"}
+)
+
+// annotations are the keywords that never affect validity. All other words are annotations
+// too; these do not look like misspelled keywords.
+var annotations = func() map[string]bool {
 	known := map[string]bool{}
-	for _, k := range slices.Concat(stringWords, numberWords, arrayWords, objectWords, otherWords, annotations) {
-		known[k] = true
+	for _, word := range []string{"title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "$defs", "definitions", "deprecated", "readOnly",
+		"writeOnly", "$anchor", "$dynamicAnchor", "$vocabulary", "contentMediaType", "contentEncoding", "contentSchema", "discriminator", "strict", "name"} {
+		known[word] = true
 	}
 	return known
 }()
-
-// checkWords refuses unknown keywords, which may affect validity.
-func (w *schemaWriter) checkWords(o *object, path string) bool {
-	if w.known[o] {
-		return w.err == nil
-	}
-	w.known[o] = true
-	for _, k := range o.keys {
-		switch {
-		case knownWords[k] || strings.HasPrefix(k, "x-"):
-		case k == "$recursiveRef" || k == "$vocabulary":
-			w.fail(path, "keyword %q is not supported; write $ref, and remove $vocabulary", k)
-		default:
-			w.fail(path, "keyword %.40q is not supported; begin your own keywords with x-, or use one of: %s", k, strings.Join(slices.Concat(otherWords, stringWords, numberWords, arrayWords, objectWords), ", "))
-		}
-	}
-	if n, _ := o.get("nullable"); n == true && o.has("type") && !slices.Contains(w.types(o, path), "null") {
-		w.fail(path, `nullable is not a JSON Schema keyword, so null is not valid here; write "type": [%s, "null"]`, strings.Trim(writeJSON(o.values["type"]), "[]"))
-	}
-	return w.err == nil
-}
 
 var typeNames = []string{"object", "array", "string", "number", "boolean", "null"}
 
@@ -62,10 +63,7 @@ func (w *schemaWriter) types(o *object, path string) []string {
 		return nil
 	}
 	for _, e := range list {
-		name, _ := e.(string)
-		if !slices.Contains(typeNames, name) && name != "integer" {
-			w.fail(path+"/type", "type %s is unknown; use one of: %s, integer", writeJSON(e), strings.Join(typeNames, ", "))
-		}
+		name := e.(string)
 		if !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -132,18 +130,24 @@ func (w *schemaWriter) read(o *object, path string) *expr {
 			list = append(list, w.unevaluated(o, word, path))
 		}
 	}
+	if o.values["nullable"] == true {
+		return w.some(w.all(list...), w.null(path))
+	}
 	return w.all(list...)
+}
+
+// null returns the leaf of null.
+func (w *schemaWriter) null(path string) *expr {
+	var set shapeSet
+	set[kindNull] = []*shape{{typed: true}}
+	return w.leaf(set, path)
 }
 
 // asserted returns the node of the keywords that describe values directly.
 func (w *schemaWriter) asserted(o *object, path string) *expr {
 	list := []*expr{w.typeLeaf(o, path)}
 	if v, ok := o.get("enum"); ok {
-		values, isList := v.([]any)
-		if !isList || len(values) == 0 {
-			w.fail(path+"/enum", "expected a list of values")
-		}
-		list = append(list, w.valuesLeaf(values, path))
+		list = append(list, w.valuesLeaf(v.([]any), path))
 	}
 	if v, ok := o.get("const"); ok {
 		list = append(list, w.valuesLeaf([]any{v}, path))
@@ -185,10 +189,7 @@ func (w *schemaWriter) each(o *object, word, path string) []*expr {
 	if !ok {
 		return nil
 	}
-	subs, isList := v.([]any)
-	if !isList || len(subs) == 0 {
-		w.fail(path+"/"+word, "expected a list of schemas")
-	}
+	subs := v.([]any)
 	list := make([]*expr, len(subs))
 	for i, sub := range subs {
 		list[i] = w.node(sub, fmt.Sprintf("%s/%s/%d", path, word, i))
@@ -215,14 +216,12 @@ type dependency struct {
 func (w *schemaWriter) dependent(o *object, path string) []dependency {
 	var list []dependency
 	for _, word := range []string{"dependentRequired", "dependentSchemas", "dependencies"} {
-		given := w.schemas(o, word, path)
+		given := schemas(o, word)
 		for _, name := range given.keys {
 			at := path + "/" + word + "/" + name
 			v := given.values[name]
-			if _, isList := v.([]any); isList && word != "dependentSchemas" {
+			if _, isList := v.([]any); isList {
 				list = append(list, dependency{name, w.requires(w.names(v, at), at), false})
-			} else if word == "dependentRequired" {
-				w.fail(at, "expected a list of names")
 			} else {
 				list = append(list, dependency{name, w.node(v, at), true})
 			}
