@@ -5,7 +5,6 @@ package server
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
@@ -204,24 +203,13 @@ func (s *Server) chatPrompt(r *http.Request, req *chatRequest) (choice toolUse, 
 	return choice, prompt, err
 }
 
-// render renders messages with the chat template. If the template fails and there are
-// messages without content (tool calls), render tries again with empty content.
+// render renders messages with the chat template.
 func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.Prompt, error) {
 	messages, opt, err := s.cfg.Template.DescribeTools(s.cfg.Template.KnownRoles(messages), opt)
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := s.cfg.Template.Encode(s.cfg.Tokenizer, messages, opt)
-	if err == nil || !slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Content == nil }) {
-		return prompt, err
-	}
-	filled := slices.Clone(messages)
-	for i := range filled {
-		if filled[i].Content == nil {
-			filled[i].Content = ""
-		}
-	}
-	return s.cfg.Template.Encode(s.cfg.Tokenizer, filled, opt)
+	return s.cfg.Template.Encode(s.cfg.Tokenizer, messages, opt)
 }
 
 func (s *Server) checkChat(r *http.Request, req *chatRequest) error {

@@ -45,7 +45,9 @@ const maxPrompts = 256
 func (p *prompts) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		*p = prompts{{text: text}}
+		if *p = nil; string(data) != "null" {
+			*p = prompts{{text: text}}
+		}
 		return nil
 	}
 	var ids []int32

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 // Limits of a constraint: bytes, and number of texts in a choice.
@@ -200,6 +202,7 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 		if err := checkName("function.name", t.Function.Name); err != nil {
 			return toolUse{}, invalid("tools", "tools[%d]%v", i, err)
 		}
+		req.Tools[i] = chat.WithoutNulls(data, "function")
 		list[i] = Tool{t.Function.Name, t.Function.Parameters, t.Function.Strict}
 	}
 	if len(req.ToolChoice) > maxToolBytes {

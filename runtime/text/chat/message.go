@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // A Message is one message of a conversation, with the keys of the OpenAI API. A
@@ -163,6 +164,26 @@ func joinText(parts []Part) string {
 		out = append(out, text.Text...)
 	}
 	return string(out)
+}
+
+// WithoutNulls returns a JSON object without the keys that are null, and those of its key
+// inside; other values stay as they are.
+func WithoutNulls(data json.RawMessage, inside string) json.RawMessage {
+	fields, err := objectFields(data)
+	if err != nil || !bytes.Contains(data, []byte("null")) {
+		return data
+	}
+	var parts [][]byte
+	for _, f := range fields {
+		if string(f.Value) == "null" {
+			continue
+		}
+		if f.Key == inside {
+			f.Value = WithoutNulls(f.Value, "")
+		}
+		parts = append(parts, append([]byte(jsonString(f.Key)+": "), f.Value...))
+	}
+	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(", ")), []byte("}"))
 }
 
 // objectFields decodes a JSON object and keeps the order of its keys. For a repeated

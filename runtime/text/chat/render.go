@@ -12,11 +12,12 @@ import (
 
 // jinjaTemplate is a Jinja template and its probed capabilities.
 type jinjaTemplate struct {
-	tmpl   *jinja.Template
-	tokens SpecialTokens
-	parts  bool // supports lists of parts as content
-	text   bool // supports strings as content
-	limits jinja.Limits
+	tmpl    *jinja.Template
+	tokens  SpecialTokens
+	parts   bool // supports lists of parts as content
+	text    bool // supports strings as content
+	missing missingContent
+	limits  jinja.Limits
 }
 
 func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinjaTemplate, error) {
@@ -42,6 +43,51 @@ func (t *jinjaTemplate) probe() {
 	if text || parts {
 		t.text, t.parts = text, parts
 	}
+	t.probeMissing()
+}
+
+// A missingContent is what a template gets as the content of a message with tool calls
+// alone.
+type missingContent int
+
+const (
+	contentLeftOut missingContent = iota // as transformers documents such messages
+	contentNone
+	contentEmpty
+)
+
+func (m missingContent) value() jinja.Value {
+	if m == contentEmpty {
+		return jinja.UserText("")
+	}
+	return nil
+}
+
+// probeMissing finds what a template writes the call for, and not the word None: some
+// templates compare the content with None.
+func (t *jinjaTemplate) probeMissing() {
+	const name = "needle_7f3a"
+	call := Message{Role: "assistant", ToolCalls: []ToolCall{{ID: "abcdefghi", Type: "function", Function: Function{Name: name}}}}
+	tools := []Part{Part(`{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}`)}
+	written := func(content any, missing missingContent) (calls, nones int, ok bool) {
+		call.Content = content
+		for _, argumentText := range []bool{false, true} {
+			out, err := t.render([]Message{{Role: "user", Content: "a"}, call}, RenderOptions{Tools: tools}, renderAs{argumentText: argumentText, probe: true, missing: missing})
+			if text := out.String(); err == nil {
+				return strings.Count(text, name), strings.Count(text, "None"), true
+			}
+		}
+		return 0, 0, false
+	}
+	all, usual, _ := written("a", contentLeftOut)
+	for _, least := range []int{max(all, 1), 0} { // some templates write no calls
+		for _, m := range []missingContent{contentLeftOut, contentNone, contentEmpty} {
+			if calls, nones, ok := written(nil, m); ok && calls >= least && nones <= usual {
+				t.missing = m
+				return
+			}
+		}
+	}
 }
 
 // Render returns the prompt's text. It passes the arguments of calls as objects, as
@@ -53,11 +99,11 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 		adapted[i] = t.adapt(m)
 		calls = calls || len(m.ToolCalls) > 0
 	}
-	out, err := t.render(adapted, opts, renderAs{})
+	out, err := t.render(adapted, opts, renderAs{missing: t.missing})
 	if err == nil || !calls {
 		return out, err
 	}
-	if again, err := t.render(adapted, opts, renderAs{argumentText: true}); err == nil {
+	if again, err := t.render(adapted, opts, renderAs{argumentText: true, missing: t.missing}); err == nil {
 		return again, nil
 	}
 	return out, err
@@ -81,6 +127,7 @@ func (t *jinjaTemplate) adapt(m Message) Message {
 // renderAs selects how messages are passed to a template.
 type renderAs struct {
 	argumentText bool // pass arguments of calls as text instead of objects
+	missing      missingContent
 	probe        bool // use probeLimits, unless the template has its own limits
 }
 
@@ -92,7 +139,7 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 	t.tokens.set(vars)
 	list := make([]jinja.Value, len(messages))
 	for i := range messages {
-		v, err := messages[i].value(as.argumentText)
+		v, err := messages[i].value(as)
 		if err != nil {
 			return jinja.Str{}, messages[i].failed(err)
 		}

@@ -27,8 +27,9 @@ var knownRoles = []string{
 	"tool_response", "tool_call", "context", "document", "documents", "control",
 }
 
-// value converts a message for a template.
-func (m *Message) value(argumentText bool) (jinja.Value, error) {
+// value converts a message for a template. Keys that are null are left out, and so are empty
+// lists: templates ask whether tool_calls is defined.
+func (m *Message) value(as renderAs) (jinja.Value, error) {
 	d := jinja.NewDict()
 	keys := m.keys
 	switch {
@@ -38,11 +39,16 @@ func (m *Message) value(argumentText bool) (jinja.Value, error) {
 		keys = append(keys[:len(keys):len(keys)], "content")
 	}
 	for _, key := range keys {
-		v, err := m.field(key, argumentText)
+		v, err := m.field(key, as.argumentText)
 		if err != nil {
 			return nil, err
 		}
-		d.Set(key, v)
+		if v != nil {
+			d.Set(key, v)
+		}
+	}
+	if m.Content == nil && as.missing != contentLeftOut {
+		d.Set("content", as.missing.value())
 	}
 	return nameReasoning(d, keys), nil
 }
@@ -62,8 +68,9 @@ func nameReasoning(d *jinja.Dict, keys []string) *jinja.Dict {
 		named := jinja.NewDict()
 		named.Set("thinking", reasoning)
 		for _, key := range keys {
-			v, _ := d.Get(key)
-			named.Set(key, v)
+			if v, ok := d.Get(key); ok {
+				named.Set(key, v)
+			}
 		}
 		named.Set(reasoningKeys[0], reasoning)
 		return named
@@ -104,11 +111,19 @@ func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
 			return jsonList(c)
 		}
 		return nil, nil
-	case "name":
-		return jinja.UserText(m.Name), nil
-	case "tool_call_id":
-		return jinja.UserText(m.ToolCallID), nil
+	case "name", "tool_call_id":
+		text := m.Name
+		if key == "tool_call_id" {
+			text = m.ToolCallID
+		}
+		if text == "" {
+			return nil, nil // null
+		}
+		return jinja.UserText(text), nil
 	case "tool_calls":
+		if len(m.ToolCalls) == 0 {
+			return nil, nil
+		}
 		list := make([]jinja.Value, len(m.ToolCalls))
 		for i := range m.ToolCalls {
 			v, err := m.ToolCalls[i].value(argumentText)
@@ -120,7 +135,7 @@ func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
 		return jinja.NewList(list...), nil
 	}
 	for _, f := range m.Extra {
-		if f.Key == key {
+		if f.Key == key && string(f.Value) != "[]" {
 			return jinja.FromJSON(f.Value)
 		}
 	}
@@ -150,7 +165,7 @@ func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
 // arguments returns the arguments of a call as an object, or as text.
 func (f *Function) arguments(asText bool) (jinja.Value, error) {
 	data := bytes.TrimSpace(f.Arguments)
-	if len(data) == 0 {
+	if len(data) == 0 || string(data) == "null" {
 		data = []byte("{}")
 	}
 	text := string(data)
