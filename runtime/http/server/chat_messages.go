@@ -59,32 +59,39 @@ func checkMessages(list []chat.Message) error {
 	case len(list) > maxMessages:
 		return invalid("messages", "messages: expected at most %d messages; %s is one more", maxMessages, list[maxMessages].Path)
 	}
+	var last unread
 	for i := range list {
-		if err := checkMessage(&list[i]); err != nil {
-			return invalid("messages", "%s%v", list[i].Path, err)
+		m := &list[i]
+		media, err := checkMessage(m)
+		if err != nil {
+			return invalid("messages", "%s%v", m.Path, err)
+		}
+		if m.Role == "user" || m.Role == "assistant" {
+			last = unread{"messages", media}
 		}
 	}
-	return nil
+	return last.err()
 }
 
 // checkMessage validates a message and joins its parts to one text. The text of an error
-// continues the message's path, as those of the functions below do.
-func checkMessage(m *chat.Message) error {
+// continues the message's path, as those of the functions below do. unread is the error for
+// media, if the message is the newest one of the user.
+func checkMessage(m *chat.Message) (unread string, err error) {
 	switch {
 	case m.Role == "":
-		return errors.New(" has no role")
+		return "", errors.New(" has no role")
 	case len(m.Role) > maxRole:
-		return fmt.Errorf(".role: expected at most %d bytes", maxRole)
+		return "", fmt.Errorf(".role: expected at most %d bytes", maxRole)
 	case len(m.ToolCalls) > maxTools:
-		return fmt.Errorf(".tool_calls: expected at most %d calls", maxTools)
+		return "", fmt.Errorf(".tool_calls: expected at most %d calls", maxTools)
 	}
 	if err := cmp.Or(checkShort("name", m.Name), checkShort("tool_call_id", m.ToolCallID)); err != nil {
-		return err
+		return "", err
 	}
 	for k := range m.ToolCalls {
 		c := &m.ToolCalls[k]
 		if err := cmp.Or(checkName("function.name", c.Function.Name), checkShort("id", c.ID)); err != nil {
-			return fmt.Errorf(".tool_calls[%d]%w", k, err)
+			return "", fmt.Errorf(".tool_calls[%d]%w", k, err)
 		}
 	}
 	if m.Content == nil && len(m.ToolCalls) == 0 {
@@ -92,7 +99,7 @@ func checkMessage(m *chat.Message) error {
 	}
 	parts, ok := m.Content.([]chat.Part)
 	if !ok {
-		return nil
+		return "", nil
 	}
 	for k, data := range parts {
 		var part struct {
@@ -101,16 +108,22 @@ func checkMessage(m *chat.Message) error {
 			Refusal *string `json:"refusal"`
 		}
 		err := json.Unmarshal(data, &part)
+		word, refused := media[part.Type], fmt.Sprintf(".content[%d]: type %.40q; only parts of type \"text\" are supported", k, part.Type)
 		switch {
 		case err == nil && part.Type == "text" && part.Text != nil:
 		case err == nil && part.Type == "refusal" && part.Refusal != nil && m.Role == "assistant":
 			parts[k] = chat.TextPart(*part.Refusal)
+		case err == nil && word != "":
+			parts[k] = chat.TextPart(omitted(word))
+			if m.Role == "user" && unread == "" {
+				unread = m.Path + refused
+			}
 		default:
-			return fmt.Errorf(".content[%d]: type %.40q; only parts of type \"text\" are supported", k, part.Type)
+			return "", errors.New(refused)
 		}
 	}
 	m.Content = m.Text()
-	return nil
+	return unread, nil
 }
 
 // checkShort returns an error for a name or an id that is too long.

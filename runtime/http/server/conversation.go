@@ -23,6 +23,8 @@ type conversation struct {
 	first    string            // path of the first of them
 	names    map[string]string // functions by the ids of their calls
 	path     string            // of the item or block that is being added; messages keep that of their first one
+	unread   unread            // media in the newest message of the user
+	media    string            // the error for media in the item that is being added
 }
 
 // A conversationItem is an item that a request lists. The text of an error of read
@@ -31,7 +33,7 @@ type conversationItem interface{ read(c *conversation) error }
 
 // add decodes an item of the request's key and adds it.
 func (c *conversation) add(key, path string, data json.RawMessage, item conversationItem) error {
-	c.path = path
+	c.path, c.media = path, ""
 	err := json.Unmarshal(data, item)
 	if err != nil {
 		err = inside(err)
@@ -41,15 +43,27 @@ func (c *conversation) add(key, path string, data json.RawMessage, item conversa
 	if err != nil {
 		return invalid(key, "%s%v", path, err)
 	}
+	if c.media != "" {
+		c.unread = unread{key, path + c.media}
+	}
 	return nil
 }
 
-// list returns the messages.
-func (c *conversation) list() []chat.Message {
-	if len(c.leading) == 0 {
-		return c.messages
+// omit returns the text that stands for media in a message of a role. at is the rest of the
+// media's path, with the error if the message is the newest one of the user.
+func (c *conversation) omit(role, kind, at string) string {
+	if role == "user" && c.media == "" {
+		c.media = at
 	}
-	return slices.Insert(c.messages, 0, chat.Message{Role: "system", Content: strings.Join(c.leading, "\n\n"), Path: c.first})
+	return omitted(kind)
+}
+
+// list returns the messages.
+func (c *conversation) list() ([]chat.Message, error) {
+	if err := c.unread.err(); err != nil || len(c.leading) == 0 {
+		return c.messages, err
+	}
+	return slices.Insert(c.messages, 0, chat.Message{Role: "system", Content: strings.Join(c.leading, "\n\n"), Path: c.first}), nil
 }
 
 // system adds instructions.
@@ -73,7 +87,9 @@ func (c *conversation) say(role, text string) {
 
 // push adds a message with the path of the item that it begins with.
 func (c *conversation) push(m chat.Message) {
-	m.Path = c.path
+	if m.Path = c.path; m.Role == "user" || m.Role == "assistant" {
+		c.unread = unread{}
+	}
 	c.messages = append(c.messages, m)
 }
 

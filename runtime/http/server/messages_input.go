@@ -16,17 +16,19 @@ type messageInput struct {
 	Content json.RawMessage `json:"content"` // a text or a list of blocks
 }
 
-// A messageBlock is a block of a message. Images, documents and the blocks of
-// Anthropic's own tools are refused.
+// A messageBlock is a block of a message. The blocks of Anthropic's own tools are refused,
+// and images and files in the newest message of the user.
 type messageBlock struct {
-	Type     string          `json:"type"`          // "text", "tool_use", "tool_result", "thinking" or "redacted_thinking", which is left out
+	Type     string          `json:"type"`          // "text", "tool_use", "tool_result", "document", "search_result", "tool_reference", "thinking" or "redacted_thinking", which is left out
 	Text     string          `json:"text"`          // of text
 	Thinking string          `json:"thinking"`      // of thinking: the reasoning
 	ID       string          `json:"id"`            // of tool_use
 	Name     string          `json:"name"`          // of tool_use: the tool
 	Input    json.RawMessage `json:"input"`         // of tool_use: an object
 	UseID    string          `json:"tool_use_id"`   // of tool_result: id of the tool_use
-	Content  json.RawMessage `json:"content"`       // of tool_result: a text or blocks of type text
+	Content  json.RawMessage `json:"content"`       // of tool_result and search_result: a text or blocks
+	Source   messageSource   `json:"source"`        // of document
+	Tool     string          `json:"tool_name"`     // of tool_reference
 	IsError  bool            `json:"is_error"`      // of tool_result: the text is preceded by "Error: "
 	Cache    json.RawMessage `json:"cache_control"` // accepted without effect: prefixes are always cached
 }
@@ -37,7 +39,7 @@ func (q *messagesRequest) conversation() ([]chat.Message, error) {
 		return nil, err
 	}
 	c := conversation{path: "system"}
-	text, err := blocksText(q.System)
+	text, err := systemText(q.System)
 	if err != nil {
 		return nil, invalid("system", "system%v", err)
 	}
@@ -47,7 +49,7 @@ func (q *messagesRequest) conversation() ([]chat.Message, error) {
 			return nil, err
 		}
 	}
-	return c.list(), nil
+	return c.list()
 }
 
 // read adds a message to a conversation.
@@ -58,6 +60,9 @@ func (m *messageInput) read(c *conversation) error {
 	list, err := readBlocks(m.Content)
 	if err != nil {
 		return fmt.Errorf(".content%w", err)
+	}
+	if m.Role != "system" {
+		c.unread = unread{} // also if the message has nothing but results
 	}
 	if len(list) == 0 { // an empty text
 		list = []messageBlock{{Type: "text"}}
@@ -83,11 +88,18 @@ func (m *messageInput) read(c *conversation) error {
 	}
 	for i := range list {
 		b := &list[i]
-		if b.Type == "text" {
+		text, ok, err := b.plain()
+		if err != nil {
+			return fmt.Errorf(".content[%d]%w", i, err)
+		}
+		if kind := media[b.Type]; !ok && kind != "" {
+			text, ok = c.omit(m.Role, kind, fmt.Sprintf(".content[%d]: a block of type %.40q is not supported; this service reads text only", i, b.Type)), true
+		}
+		if ok {
 			if len(texts) == 0 {
 				begin(i)
 			}
-			texts = append(texts, b.Text)
+			texts = append(texts, text)
 			continue
 		}
 		say()
@@ -152,7 +164,7 @@ func readBlocks(data json.RawMessage) ([]messageBlock, error) {
 	return list, nil
 }
 
-// blocksText returns the text of a content whose blocks are all text.
+// blocksText returns the text of a content whose blocks are text or media.
 func blocksText(data json.RawMessage) (string, error) {
 	list, err := readBlocks(data)
 	if err != nil {
@@ -160,10 +172,32 @@ func blocksText(data json.RawMessage) (string, error) {
 	}
 	texts := make([]string, len(list))
 	for i := range list {
+		b := &list[i]
+		text, ok, err := b.plain()
+		kind := media[b.Type]
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("[%d]%w", i, err)
+		case !ok && kind == "":
+			return "", fmt.Errorf("[%d]: a block of type %.40q is not supported here", i, b.Type)
+		case !ok:
+			text = omitted(kind)
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// systemText returns the text of the key system, whose blocks are all of type text.
+func systemText(data json.RawMessage) (string, error) {
+	list, err := readBlocks(data)
+	if err != nil {
+		return "", err
+	}
+	for i := range list {
 		if list[i].Type != "text" {
 			return "", fmt.Errorf("[%d]: a block of type %.40q is not supported here; only text is", i, list[i].Type)
 		}
-		texts[i] = list[i].Text
 	}
-	return strings.Join(texts, "\n"), nil
+	return blocksText(data)
 }

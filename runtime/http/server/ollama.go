@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -78,7 +79,7 @@ type ollamaMessage struct {
 	Role     string            `json:"role"`         // "system", "user", "assistant" or "tool"
 	Content  string            `json:"content"`      // the text
 	Thinking string            `json:"thinking"`     // reasoning of the assistant
-	Images   json.RawMessage   `json:"images"`       // refused: models read text only
+	Images   []json.RawMessage `json:"images"`       // refused in the newest message of the user, left out elsewhere: models read text only
 	Calls    []json.RawMessage `json:"tool_calls"`   // tool calls of the assistant
 	ToolName string            `json:"tool_name"`    // name of the function whose result a tool message contains
 	CallID   string            `json:"tool_call_id"` // id of the call that a tool message answers
@@ -106,9 +107,9 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	if err := checkCount(len(req.Messages)); err != nil {
 		return err
 	}
-	var list conversation
+	var c conversation
 	for i, data := range req.Messages {
-		if err := list.add("messages", fmt.Sprintf("messages[%d]", i), data, &ollamaMessage{}); err != nil {
+		if err := c.add("messages", fmt.Sprintf("messages[%d]", i), data, &ollamaMessage{}); err != nil {
 			return err
 		}
 	}
@@ -118,7 +119,11 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	if len(req.Messages) == 0 {
 		return s.ollamaLoad(w, r, &req.ollamaCommon, set)
 	}
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list(), Tools: req.Tools}, set)
+	list, err := c.list()
+	if err != nil {
+		return err
+	}
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list, Tools: req.Tools}, set)
 }
 
 // ollamaLoad answers a request to load the model, which is always loaded: one without
@@ -136,10 +141,11 @@ func (s *Server) ollamaLoad(w http.ResponseWriter, r *http.Request, q *ollamaCom
 
 // read adds a message to a conversation.
 func (m *ollamaMessage) read(c *conversation) error {
-	if !isNeutral(m.Images, "[]") {
-		return fmt.Errorf(".images: this service reads text only")
+	text := m.Content
+	for range len(m.Images) {
+		text = strings.TrimPrefix(text+"\n"+c.omit(m.Role, "image", ".images: this service reads text only"), "\n")
 	}
-	next := chat.Message{Role: m.Role, Content: m.Content, Name: m.ToolName, ToolCallID: m.CallID}
+	next := chat.Message{Role: m.Role, Content: text, Name: m.ToolName, ToolCallID: m.CallID}
 	if m.Thinking != "" {
 		next.Extra = reasoningField(m.Thinking)
 	}

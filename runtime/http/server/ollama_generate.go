@@ -43,11 +43,15 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 	if req.Raw || req.Suffix != "" || s.cfg.Template == nil {
 		return s.ollamaComplete(w, r, &req, set)
 	}
-	list := conversation{path: "system"}
-	list.system(req.System)
-	list.path = "prompt"
-	list.say("user", req.Prompt)
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list.list()}, set)
+	c := conversation{path: "system"}
+	c.system(req.System)
+	c.path = "prompt"
+	c.say("user", req.Prompt)
+	list, err := c.list()
+	if err != nil {
+		return err
+	}
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list}, set)
 }
 
 // ollamaComplete continues a prompt.

@@ -60,7 +60,7 @@ var refusedParts = []struct{ path, list, want string }{
 	{"responses", system + "," + user + strings.Repeat(","+call, 129), "input[130]: expected at most 128 calls"},
 	{"responses", system + "," + user + `,{"type":"reasoning","content":[{"type":"reasoning_text","text":"a"},{"type":"x"}]}`, "input[2].content[1]: type"},
 	{"responses", user + `,{"role":"user","content":[{"type":"input_text","text":"a"},7]}`, "input[1].content[1]: expected an object"},
-	{"responses", user + `,{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a"},{"type":"input_image"}]}`, "input[1].output[1]: type"},
+	{"responses", user + `,{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a"},{"type":"x"}]}`, "input[1].output[1]: type"},
 	{"responses", user + `,{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":7}]}`, "input[1].summary[1].text: expected a text"},
 	{"responses", user + `,[]`, "input[1]: expected an object, found array"},
 
@@ -70,7 +70,7 @@ var refusedParts = []struct{ path, list, want string }{
 	{"messages", user + `,{"role":"assistant","content":[` + longUse + "," + use + `]}`, "messages[1].content[0]: chat template: id"},
 	{"messages", user + `,{"role":"user","content":[` + useText + "," + useText + `]}`, "messages[1].content[0]: chat template: messages of the role user"},
 	{"messages", user + `,{"role":"assistant","content":[` + useText + `,{"type":"tool_use","id":"1","name":""}]}`, "messages[1].content[1].name: expected between"},
-	{"messages", user + `,{"role":"user","content":[` + result + `,{"type":"tool_result","tool_use_id":"1","content":[` + useText + `,{"type":"image"}]}]}`, `messages[1].content[1].content[1]: a block of type "image"`},
+	{"messages", user + `,{"role":"user","content":[` + result + `,{"type":"tool_result","tool_use_id":"1","content":[` + useText + `,{"type":"x"}]}]}`, `messages[1].content[1].content[1]: a block of type "x"`},
 	{"messages", user + `,{"role":"assistant","content":[` + useText + strings.Repeat(","+use, 129) + `]}`, "messages[1].content[129]: expected at most 128 calls"},
 	{"messages", `{"role":"assistant","content":[` + use + `]},{"role":"user","content":[` + result + strings.Repeat(","+result, 4095) + `]},` + user, "messages: expected at most 4096 messages; messages[1].content[4094] is one more"},
 

@@ -47,9 +47,9 @@ type inputItem struct {
 	Encrypted string          `json:"encrypted_content"` // of reasoning; read if there is no content
 }
 
-// A textPart is a part of a content that is text.
+// A textPart is a part of a content.
 type textPart struct {
-	Type    string `json:"type"`    // "input_text", "output_text", "reasoning_text", "summary_text" or "refusal"; images, files and audio are refused
+	Type    string `json:"type"`    // "input_text", "output_text", "reasoning_text", "summary_text" or "refusal"; images, files and audio are refused in the newest message of the user, and left out elsewhere
 	Text    string `json:"text"`    // the text
 	Refusal string `json:"refusal"` // text of a refusal
 }
@@ -105,7 +105,7 @@ func (c *responseRun) conversation() ([]chat.Message, error) {
 			return nil, err
 		}
 	}
-	return list.list(), nil
+	return list.list()
 }
 
 // read adds an item to a conversation.
@@ -130,7 +130,7 @@ func (t *inputItem) read(c *conversation) error {
 		}
 		return c.call("call_id", t.CallID, functionName(t.Namespace, t.Name), bytes.TrimSpace(arguments))
 	case "function_call_output", "custom_tool_call_output":
-		text, err := partsText(t.Output)
+		text, err := partsText(t.Output, omittedPart)
 		if err != nil {
 			return fmt.Errorf(".output%w", err)
 		}
@@ -154,7 +154,9 @@ func callArguments(text string) (json.RawMessage, error) {
 
 // message adds a message.
 func (t *inputItem) message(c *conversation) error {
-	text, err := partsText(t.Content)
+	text, err := partsText(t.Content, func(i int, kind, word string) string {
+		return c.omit(t.Role, word, fmt.Sprintf(".content[%d]: type %.40q; this service reads text only", i, kind))
+	})
 	if err != nil {
 		return fmt.Errorf(".content%w", err)
 	}
@@ -173,7 +175,7 @@ func (t *inputItem) message(c *conversation) error {
 
 // reasoning returns the text of reasoning.
 func (t *inputItem) reasoning() (string, error) {
-	text, err := partsText(t.Content)
+	text, err := partsText(t.Content, nil)
 	if err != nil {
 		return "", fmt.Errorf(".content%w", err)
 	}
@@ -187,14 +189,18 @@ func (t *inputItem) reasoning() (string, error) {
 		}
 		return strings.ToValidUTF8(string(text), "\ufffd"), nil
 	}
-	if text, err = partsText(t.Summary); err != nil {
+	if text, err = partsText(t.Summary, nil); err != nil {
 		return "", fmt.Errorf(".summary%w", err)
 	}
 	return text, nil
 }
 
-// partsText returns the text of a content: a text, or a list of parts, or null.
-func partsText(data json.RawMessage) (string, error) {
+// omittedPart returns the text that stands for media in the output of a call.
+func omittedPart(_ int, _, word string) string { return omitted(word) }
+
+// partsText returns the text of a content: a text, or a list of parts, or null. omit
+// returns the text that stands for media; nil: they are refused.
+func partsText(data json.RawMessage, omit func(i int, kind, word string) string) (string, error) {
 	if isNeutral(data, "") {
 		return "", nil
 	}
@@ -215,12 +221,15 @@ func partsText(data json.RawMessage) (string, error) {
 		if err := json.Unmarshal(data, &p); err != nil {
 			return "", fmt.Errorf("[%d]%w", i, inside(err))
 		}
-		switch p.Type {
-		case "text", "input_text", "output_text", "reasoning_text", "summary_text", "refusal":
-		default:
+		text, ok := p.text()
+		word := media[p.Type]
+		switch {
+		case !ok && (word == "" || omit == nil):
 			return "", fmt.Errorf("[%d]: type %.40q; only text is supported", i, p.Type)
+		case !ok:
+			text = omit(i, p.Type, word)
 		}
-		texts[i] = p.Text + p.Refusal
+		texts[i] = text
 	}
 	return strings.Join(texts, "\n"), nil
 }
