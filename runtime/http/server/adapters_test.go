@@ -155,7 +155,7 @@ func (s *adapted) listed(t *testing.T) {
 	for _, c := range []struct{ key, path, body string }{
 		{"U", "/v1/models", `"id":"sql","object":"model"`}, {"U", "/v1/models", `"parent":"Base"`}, {"O", "/v1/models", `"root":"` + filepath.Join(s.dir, "law") + `"`},
 		{"U", "/v1/models/org/law", `"id":"org/law","object":"model"`}, {"U", "/props", `"adapters":[{"bytes":1000,"name":"sql"},{"bytes":1000,"name":"org/law"}]`},
-		{"U", "/api/tags", `"name":"org/law","model":"org/law"`}, {"U", "/api/ps", `"parent_model":"Base"`},
+		{"U", "/api/tags", `"name":"org/law:latest","model":"org/law:latest"`}, {"U", "/api/ps", `"parent_model":"Base:latest"`},
 	} {
 		if status, body := s.send(t, c.key, "GET", c.path, ""); status != 200 || !strings.Contains(body, c.body) || c.key == "U" && strings.Contains(body, s.dir) {
 			t.Errorf("%s: %d %s, expected %s", c.path, status, body, c.body)

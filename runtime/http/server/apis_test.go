@@ -206,7 +206,7 @@ func TestOllamaModels(t *testing.T) {
 		}
 		err = json.NewDecoder(resp.Body).Decode(&list)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != 200 || len(list.Models) != 1 || list.Models[0].Name != "fake" {
+		if err != nil || resp.StatusCode != 200 || len(list.Models) != 1 || list.Models[0].Name != "fake:latest" {
 			t.Errorf("%s: status %d, %v, %+v", path, resp.StatusCode, err, list)
 		}
 	}

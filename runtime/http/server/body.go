@@ -45,7 +45,7 @@ func (s *Server) readJSON(r *http.Request, v any) error {
 		if err := s.take(r, "", int64(bytesOfByte*len(data)+bytesOfValue*values)); err != nil {
 			return err
 		}
-		if err := json.Unmarshal(data, v); err != nil {
+		if err := decodeJSON(data, v); err != nil {
 			return badJSON(err)
 		}
 		return nil

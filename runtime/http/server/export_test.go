@@ -43,6 +43,7 @@ func RequestFields() map[string][]Field {
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
 		"responses": reflect.TypeFor[responsesRequest](), "messages": reflect.TypeFor[messagesRequest](),
 		"ollama chat": reflect.TypeFor[ollamaChatRequest](), "ollama generate": reflect.TypeFor[ollamaGenerateRequest](), "ollama show": reflect.TypeFor[ollamaShowRequest](), "ollama embed": reflect.TypeFor[ollamaEmbedRequest](),
+		"ollama embeddings": reflect.TypeFor[ollamaEmbeddingsRequest](), "ollama pull": reflect.TypeFor[ollamaPullRequest](),
 		"load adapter": reflect.TypeFor[loadAdapterRequest](), "unload adapter": reflect.TypeFor[unloadAdapterRequest](),
 	} {
 		nested := maps.Clone(inner)

@@ -82,16 +82,10 @@ func (p *sampling) check() error {
 		return invalid("speculate", "speculate: expected at most %d bytes", maxName)
 	case len(p.DraftAccept) > maxName:
 		return invalid("draft_accept", "draft_accept: expected at most %d bytes", maxName)
-	case p.RepeatLastN != nil && *p.RepeatLastN != -1 && p.repeats():
-		return invalid("repeat_last_n", "repeat_last_n: repetition penalties always count the whole text; leave it out, or set it to -1")
+	case p.RepeatLastN != nil && (*p.RepeatLastN < -1 || *p.RepeatLastN > maxTokens):
+		return invalid("repeat_last_n", "repeat_last_n: expected a number between 1 and %d, 0 for no penalty, or -1 for the whole text", maxTokens)
 	}
 	return p.checkLists()
-}
-
-// repeats reports whether the request sets a repetition penalty.
-func (p *sampling) repeats() bool {
-	v := or(p.RepetitionPenalty, or(p.RepeatPenalty, 1))
-	return v != 0 && v != 1
 }
 
 // checkLists bounds the lists that are scanned for each token.

@@ -47,7 +47,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
 		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), arrivalKey{}, arrival{x.id, start}), s.cfg.Timeout)
 		defer cancel()
-		ctx = withWarnings(ctx, h)
+		ctx = withWarnings(ctx, x)
 		ctx, held := s.reserve(ctx, caller.Name)
 		defer held.end()
 		ctx, chosen := withSelection(ctx)

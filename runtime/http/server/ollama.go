@@ -36,13 +36,13 @@ type ollamaOptions struct {
 	MirostatTau *float64 `json:"mirostat_tau"`      // Mirostat target surprise, in bits
 	MirostatEta *float64 `json:"mirostat_eta"`      // Mirostat learning rate
 	Repeat      *float64 `json:"repeat_penalty"`    // divides positive and multiplies negative logits of tokens in the text
-	RepeatLast  *int     `json:"repeat_last_n"`     // accepted only as -1: penalties count the whole text
+	RepeatLast  *int     `json:"repeat_last_n"`     // number of last tokens that the penalties count; 0: no penalty; default -1: all
 	Frequency   float64  `json:"frequency_penalty"` // subtracted from a logit for each time the token was generated
 	Presence    float64  `json:"presence_penalty"`  // subtracted from the logits of tokens that were generated
 	Seed        *int64   `json:"seed"`              // seed of the random numbers; default: a random one per request
 	Stop        stops    `json:"stop"`              // generation ends before one of these texts
 	Predict     *int     `json:"num_predict"`       // maximum number of generated tokens; 0 or negative: the rest of the context
-	Context     *int     `json:"num_ctx"`           // refused if it is more than the service's context
+	Context     *int     `json:"num_ctx"`           // no effect: the context is the service's; a warning if it is more
 	Newlines    *bool    `json:"penalize_newline"`  // refused unless true: penalties count all tokens
 	Keep        any      `json:"num_keep"`          // accepted without effect: the context never shifts
 	Batch       any      `json:"num_batch"`         // accepted without effect
@@ -132,7 +132,7 @@ func (s *Server) ollamaLoad(w http.ResponseWriter, r *http.Request, q *ollamaCom
 	if err := s.selectModel(r, q.Model); err != nil {
 		return err
 	}
-	loaded := (&ollamaWriter{s: s, request: r}).answer()
+	loaded := (&ollamaWriter{s: s, req: q, request: r}).answer()
 	loaded.Done, loaded.Reason = true, "load"
 	set(loaded, "", "", nil)
 	writeJSON(w, http.StatusOK, loaded)
@@ -166,8 +166,8 @@ func (m *ollamaMessage) read(c *conversation) error {
 }
 
 // fill sets the parts of a chat request that both kinds of requests have.
-func (q *ollamaCommon) fill(s *Server, c *chatRequest) error {
-	if err := q.check(s); err != nil {
+func (q *ollamaCommon) fill(s *Server, r *http.Request, c *chatRequest) error {
+	if err := q.check(s, r); err != nil {
 		return err
 	}
 	c.sampling, c.Model, c.MaxTokens, c.Logprobs, c.TopLogprobs = q.Options.sampling(), q.Model, q.limit(), q.Logprobs, q.Top
@@ -189,12 +189,12 @@ func (q *ollamaCommon) fill(s *Server, c *chatRequest) error {
 }
 
 // check validates the options.
-func (q *ollamaCommon) check(s *Server) error {
+func (q *ollamaCommon) check(s *Server, r *http.Request) error {
 	o := &q.Options
-	switch {
-	case or(o.Context, 0) > s.cfg.Context:
-		return invalid("num_ctx", "num_ctx: this service's context is %d tokens; its operator can change it with --context", s.cfg.Context)
-	case !or(o.Newlines, true):
+	if n := or(o.Context, 0); n > s.cfg.Context {
+		warn(r, fmt.Sprintf("num_ctx: %d was lowered to the service's context, %d tokens", n, s.cfg.Context))
+	}
+	if !or(o.Newlines, true) {
 		return invalid("penalize_newline", "penalize_newline: penalties count all tokens; leave it out")
 	}
 	return nil

@@ -69,7 +69,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 		all := maxTokens // the rest of the context, not the 16 tokens of OpenAI's API
 		c.MaxTokens = &all
 	}
-	if err := q.check(s); err != nil {
+	if err := q.check(s, r); err != nil {
 		return err
 	}
 	if err := q.constrain(&c.sampling); err != nil {

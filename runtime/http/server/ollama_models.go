@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -78,13 +79,15 @@ func (s *Server) ollamaModels() (list []ollamaModel) {
 		size += m.Weights[i].Bytes
 	}
 	for _, name := range s.names() {
+		name = tagged(name)
 		list = append(list, ollamaModel{name, name, s.started.UTC(), size, m.Hash, s.ollamaDetails()})
 	}
 	for _, a := range s.adapters.all() {
 		digest := sha256.Sum256([]byte(m.Hash + "\x00" + a.Name + "\x00" + a.created.String()))
 		details := s.ollamaDetails()
-		details.Parent = s.cfg.Model
-		list = append(list, ollamaModel{a.Name, a.Name, a.created.UTC(), a.Bytes, hex.EncodeToString(digest[:]), details})
+		details.Parent = tagged(s.cfg.Model)
+		name := tagged(a.Name)
+		list = append(list, ollamaModel{name, name, a.created.UTC(), a.Bytes, hex.EncodeToString(digest[:]), details})
 	}
 	return list
 }
@@ -108,10 +111,54 @@ func (s *Server) ollamaLoaded(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// ollamaVersion is the version of Ollama whose API this is. Clients compare it.
+const ollamaVersion = "0.12.11"
+
 // ollamaVersion answers GET /api/version.
 func (s *Server) ollamaVersion(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]string{"version": s.cfg.Manifest.Compiler})
+	writeJSON(w, http.StatusOK, map[string]string{"version": ollamaVersion})
 	return nil
+}
+
+// tagged returns a name of a model with a tag, which all names in Ollama's lists have.
+func tagged(name string) string {
+	if strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {
+		return name
+	}
+	return name + ":latest"
+}
+
+// ollamaPullRequest is the body of /api/pull.
+type ollamaPullRequest struct {
+	Model    string `json:"model"`    // name of the served model or of an adapter
+	Name     string `json:"name"`     // older name of model
+	Stream   *bool  `json:"stream"`   // false: one object; default: a line of JSON per step
+	Insecure bool   `json:"insecure"` // accepted without effect
+}
+
+// ollamaPull answers POST /api/pull for a model that is served: nothing is left to do.
+func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) error {
+	var req ollamaPullRequest
+	if err := s.readJSON(r, &req); err != nil {
+		return err
+	}
+	name := cmp.Or(req.Model, req.Name)
+	if base, adapter := s.lookUp(name, s.adapters.find); !base && adapter == nil {
+		return s.noModel(name)
+	}
+	steps := []string{"pulling manifest", "verifying sha256 digest", "writing manifest", "success"}
+	status := func(step string) map[string]string { return map[string]string{"status": step} }
+	if !or(req.Stream, true) {
+		writeJSON(w, http.StatusOK, status(steps[len(steps)-1]))
+		return nil
+	}
+	out := s.newSender(w, r, true)
+	for _, step := range steps {
+		if err := out.add(status(step)); err != nil {
+			return err
+		}
+	}
+	return out.flush()
 }
 
 // ollamaShowRequest is the body of /api/show.
@@ -136,7 +183,7 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) error {
 	}
 	details, file := s.ollamaDetails(), "FROM "+s.cfg.Model
 	if adapter != nil {
-		details.Parent = s.cfg.Model
+		details.Parent = tagged(s.cfg.Model)
 		file += "\nADAPTER " + adapter.Name
 	}
 	m, d, source := s.cfg.Manifest, &s.cfg.Defaults, ""

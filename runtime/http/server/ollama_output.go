@@ -59,7 +59,7 @@ type ollamaWriter struct {
 // ollamaAnswer answers a conversation.
 func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaCommon, c *chatRequest, set ollamaSet) error {
 	o := s.ollamaWriter(w, r, q, set)
-	if err := q.fill(s, c); err != nil {
+	if err := q.fill(s, r, c); err != nil {
 		return renamed(err, ollamaKeys)
 	}
 	run, err := s.startChat(r, c)
@@ -127,7 +127,7 @@ func (o *ollamaWriter) note(events []scheduler.Event) {
 }
 
 func (o *ollamaWriter) answer() *ollamaAnswer {
-	a := &ollamaAnswer{Model: o.s.modelName(o.request), Created: time.Now().UTC(), Logprobs: o.logprobs}
+	a := &ollamaAnswer{Model: cmp.Or(o.req.Model, tagged(o.s.modelName(o.request))), Created: time.Now().UTC(), Logprobs: o.logprobs}
 	o.logprobs = nil
 	return a
 }

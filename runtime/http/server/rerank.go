@@ -66,11 +66,11 @@ type documents []string
 
 // UnmarshalJSON accepts all forms of documents.
 func (d *documents) UnmarshalJSON(data []byte) error {
-	list := []json.RawMessage{data}
-	if data[0] != '"' {
-		if err := json.Unmarshal(data, &list); err != nil {
-			return err
-		}
+	var list []json.RawMessage // without data, whose bytes decoding would overwrite
+	if data[0] == '"' {
+		list = append(list, data)
+	} else if err := json.Unmarshal(data, &list); err != nil {
+		return err
 	}
 	*d = nil
 	for _, element := range list {

@@ -38,7 +38,7 @@ type sampling struct {
 	MinP              *float64           `json:"min_p"`                // keep tokens at least this times as probable as the most probable one
 	TypicalP          *float64           `json:"typical_p"`            // locally typical sampling: probability mass to keep; 0 or 1: off
 	TfsZ              float64            `json:"tfs_z"`                // tail-free sampling parameter z; 0: off
-	RepeatLastN       *int               `json:"repeat_last_n"`        // accepted only as -1: penalties count the whole text
+	RepeatLastN       *int               `json:"repeat_last_n"`        // number of last tokens that the penalties count; 0: no penalty; default -1: all
 	Mirostat          int                `json:"mirostat"`             // Mirostat version, 1 or 2; 0: off
 	MirostatTau       *float64           `json:"mirostat_tau"`         // Mirostat target surprise, in bits
 	MirostatEta       *float64           `json:"mirostat_eta"`         // Mirostat learning rate
@@ -109,6 +109,12 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	}
 	set.Penalty = or(p.RepetitionPenalty, or(p.RepeatPenalty, set.Penalty))
 	set.Frequency, set.Presence = p.FrequencyPenalty, p.PresencePenalty
+	if p.RepeatLastN != nil {
+		set.PenaltyWindow = max(*p.RepeatLastN, 0)
+	}
+	if or(p.RepeatLastN, -1) == 0 {
+		set.Penalty, set.Frequency, set.Presence = 0, 0, 0
+	}
 	set.Rules.EOS = eos
 	set.Rules.NoRepeat = or(p.NoRepeatNgram, set.Rules.NoRepeat)
 	if p.BadWords != nil {

@@ -178,6 +178,8 @@ func (s *Server) routes() []route {
 		{"POST /api/chat", s.ollamaChat},
 		{"POST /api/generate", s.ollamaGenerate},
 		{"POST /api/embed", s.ollamaEmbed},
+		{"POST /api/embeddings", s.ollamaEmbeddings},
+		{"POST /api/pull", s.ollamaPull},
 		{"GET /api/tags", s.ollamaTags},
 		{"GET /api/ps", s.ollamaLoaded},
 		{"GET /api/version", s.ollamaVersion},

@@ -110,12 +110,14 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"load adapter":   {"/v1/load_lora_adapter", `"lora_name":"a","lora_path":"b"`},
 	"unload adapter": {"/v1/unload_lora_adapter", `"lora_name":"a"`},
 
-	"responses":       {"/v1/responses", `"input":"a","max_output_tokens":1`},
-	"messages":        {"/v1/messages", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
-	"ollama chat":     {"/api/chat", `"messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}`},
-	"ollama generate": {"/api/generate", `"prompt":"a","options":{"num_predict":1}`},
-	"ollama show":     {"/api/show", `"model":""`},
-	"ollama embed":    {"/api/embed", `"input":"a"`},
+	"responses":         {"/v1/responses", `"input":"a","max_output_tokens":1`},
+	"messages":          {"/v1/messages", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
+	"ollama chat":       {"/api/chat", `"messages":[{"role":"user","content":"a"}],"options":{"num_predict":1}`},
+	"ollama generate":   {"/api/generate", `"prompt":"a","options":{"num_predict":1}`},
+	"ollama show":       {"/api/show", `"model":""`},
+	"ollama embed":      {"/api/embed", `"input":"a"`},
+	"ollama embeddings": {"/api/embeddings", `"prompt":"a"`},
+	"ollama pull":       {"/api/pull", `"model":""`},
 }
 
 // list returns a JSON list of n equal values.
@@ -140,7 +142,7 @@ func text(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 var overBounds = map[string]string{
 	"priority": `"priority":101`, "user": `"user":` + text(257), "cache_salt": `"cache_salt":` + text(257), "model": `"model":"other"`,
 	"temperature": `"temperature":101`, "top_p": `"top_p":1.1`, "top_k": `"top_k":-2`, "fill top_k": `"top_k":1001`, "min_p": `"min_p":-1`, "typical_p": `"typical_p":2`, "tfs_z": `"tfs_z":2`,
-	"repeat_last_n": `"repeat_last_n":64,"repeat_penalty":2`, "mirostat": `"mirostat":3`, "mirostat_tau": `"mirostat_tau":101`, "mirostat_eta": `"mirostat_eta":101`,
+	"repeat_last_n": `"repeat_last_n":-2`, "mirostat": `"mirostat":3`, "mirostat_tau": `"mirostat_tau":101`, "mirostat_eta": `"mirostat_eta":101`,
 	"strategy": `"strategy":` + text(1100), "decoding_alg": `"decoding_alg":"fsd:n=9"`, "frequency_penalty": `"frequency_penalty":3`, "presence_penalty": `"presence_penalty":3`,
 	"repetition_penalty": `"repetition_penalty":101`, "repeat_penalty": `"repeat_penalty":101`, "no_repeat_ngram_size": `"no_repeat_ngram_size":33`,
 	"bad_words_ids": `"bad_words_ids":` + list(1025, "[5]"), "logit_bias": `"logit_bias":{"61":1}`, "seed": `"seed":18446744073709551616`, "random_seed": `"random_seed":18446744073709551616`,
@@ -259,12 +261,12 @@ var overNewer = map[string]string{
 	"output_format.schema": `"output_format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}`, "messages metadata": `"metadata":7`, "metadata.user_id": `"metadata":{"user_id":` + text(257) + `}`,
 	"responses metadata": `"metadata":` + object(17),
 
-	"options": `"options":7`, "options.num_predict": `"options":{"num_predict":0.5}`, "options.num_ctx": `"options":{"num_ctx":1000000}`, "options.penalize_newline": `"options":{"penalize_newline":false}`,
+	"options": `"options":7`, "options.num_predict": `"options":{"num_predict":0.5}`, "options.num_ctx": `"options":{"num_ctx":0.5}`, "options.penalize_newline": `"options":{"penalize_newline":false}`,
 	"format": `"format":"x"`, "think": `"think":7`, "ollama chat logprobs": `"logprobs":7`, "ollama generate logprobs": `"logprobs":7`, "ollama chat top_logprobs": `"logprobs":true,"top_logprobs":21`, "ollama generate top_logprobs": `"logprobs":true,"top_logprobs":21`,
 	"options.temperature": `"options":{"temperature":101}`, "options.top_p": `"options":{"top_p":2}`, "options.min_p": `"options":{"min_p":2}`, "options.typical_p": `"options":{"typical_p":2}`, "options.tfs_z": `"options":{"tfs_z":2}`,
 	"options.mirostat_tau": `"options":{"mirostat":1,"mirostat_tau":101}`, "options.mirostat_eta": `"options":{"mirostat":1,"mirostat_eta":101}`, "options.frequency_penalty": `"options":{"frequency_penalty":3}`, "options.presence_penalty": `"options":{"presence_penalty":3}`,
 	"options.top_k": `"options":{"top_k":-2}`, "options.mirostat": `"options":{"mirostat":3}`, "options.seed": `"options":{"seed":18446744073709551616}`, "options.stop": `"options":{"stop":` + list(17, `"a"`) + `}`,
-	"options.repeat_penalty": `"options":{"repeat_penalty":101}`, "options.repeat_last_n": `"options":{"repeat_penalty":2,"repeat_last_n":64}`,
+	"options.repeat_penalty": `"options":{"repeat_penalty":101}`, "options.repeat_last_n": `"options":{"repeat_last_n":-2}`, "ollama embeddings prompt": `"prompt":7`, "insecure": `"insecure":7`,
 	"ollama chat messages[].content": `"messages":[{"role":"user","content":7}]`, "messages[].thinking": `"messages":[{"thinking":7}]`, "messages[].images": `"messages":[{"role":"user","images":["AAAA"]}]`,
 	"ollama chat messages[].tool_calls": `"messages":[{"role":"assistant","tool_calls":` + list(129, `{"function":{"name":"f"}}`) + `}]`,
 	"messages[].tool_calls[].id":        `"messages":[{"tool_calls":[{"id":7}]}]`, "messages[].tool_calls[].function": `"messages":[{"tool_calls":[{"function":7}]}]`, "messages[].tool_calls[].function.name": `"messages":[{"role":"assistant","tool_calls":[{"function":{"name":""}}]}]`,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // warningHeader names what a request asks for and the service left out: one header for
@@ -22,16 +23,43 @@ const (
 type warningsKey struct{}
 
 // withWarnings lets warn write to the headers of a response.
-func withWarnings(ctx context.Context, h http.Header) context.Context {
-	return context.WithValue(ctx, warningsKey{}, h)
+func withWarnings(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, warningsKey{}, x)
 }
 
-// warn adds a warning to the response, which must not have begun.
+// warn adds a warning to the response, unless it has begun.
 func warn(r *http.Request, text string) {
-	h, _ := r.Context().Value(warningsKey{}).(http.Header)
-	text = strconv.QuoteToASCII(text[:min(len(text), maxWarning)])
-	text = text[1:min(len(text)-1, maxWarning)]
-	if list := h.Values(warningHeader); h != nil && len(list) < maxWarnings && !slices.Contains(list, text) {
-		h.Add(warningHeader, text)
+	x, ok := r.Context().Value(warningsKey{}).(*exchange)
+	if !ok {
+		return
 	}
+	if x.out != nil { // its timer may begin the response now
+		x.out.mu.Lock()
+		defer x.out.mu.Unlock()
+		if x.out.open {
+			return
+		}
+	}
+	text = printable(text)
+	text = text[:min(len(text), maxWarning)]
+	if list := x.Header().Values(warningHeader); len(list) < maxWarnings && !slices.Contains(list, text) {
+		x.Header().Add(warningHeader, text)
+	}
+}
+
+// printable returns a text in which escapes stand for all but the printable characters of
+// ASCII.
+func printable(text string) string {
+	var out strings.Builder
+	for _, c := range text {
+		if c >= ' ' && c <= '~' {
+			out.WriteRune(c)
+		} else {
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		}
+		if out.Len() > maxWarning {
+			break
+		}
+	}
+	return out.String()
 }
