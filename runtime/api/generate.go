@@ -137,7 +137,7 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, text textOf, o Sampl
 		asked = &o.MaxTokens
 	}
 	limit = min(limit, own.Limit(asked, len(ids), limit))
-	sampler.Restart(len(ids), limit)
+	sampler.Restart(len(ids), limit, nil)
 	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Samplers: []*decode.Sampler{sampler}, Max: limit, EOS: ends, Logprobs: -1})
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ type chatCmd struct {
 	System   string `placeholder:"TEXT" help:"System message."`
 	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
 	N        *int   `short:"n" placeholder:"N" help:"Maximum tokens of a response; 0 is no limit (default: the model's max_new_tokens or max_length, else 1024)."`
+	Reason   int    `name:"reasoning-budget" default:"-1" placeholder:"N" help:"Maximum tokens of reasoning, after which the answer begins; 0: no reasoning, -1: no limit (default)."`
 
 	NoHistory bool `help:"Keep no history of typed messages (default: iflowc/chat_history in $$XDG_STATE_HOME or ~/.local/state)."`
 }
@@ -68,6 +69,9 @@ const defaultReply = 1024
 
 // session prepares a conversation.
 func (c *chatCmd) session(m *model) (*chatSession, error) {
+	if c.Reason < -1 {
+		return nil, wrong(fmt.Errorf("--reasoning-budget %d: expected a number of tokens, 0 or -1", c.Reason))
+	}
 	set, err := c.sampling(m, false)
 	if err != nil {
 		return nil, wrong(err)
@@ -98,8 +102,12 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 	}
 	s := &chatSession{
 		m: m, tok: tok, template: t, stops: stops, sampler: sampler, words: set.Stop,
+		budget: c.Reason, render: chat.RenderOptions{AddGenerationPrompt: true},
 		limit:    func(prompt int) int { return set.Limit(c.N, prompt, defaultReply) },
 		terminal: isTerminalFile(m.Stdin) && isTerminal(m.Stdout),
+	}
+	if c.Reason == 0 {
+		s.render.Variables = chat.ReasoningVariables(false)
 	}
 	s.system(c.System)
 	return s, nil

@@ -32,6 +32,9 @@ type chatSession struct {
 	logits   int
 	drafts   *drafting
 
+	budget int // maximum tokens of reasoning; -1: no limit
+	render chat.RenderOptions
+
 	messages []chat.Message
 }
 
@@ -207,7 +210,7 @@ func (s *chatSession) prompt() ([]int32, error) {
 	room := s.eng.Options().Context
 	dropped := 0
 	for {
-		p, err := s.template.Encode(s.tok, s.messages, chat.RenderOptions{AddGenerationPrompt: true})
+		p, err := s.template.Encode(s.tok, s.messages, s.render)
 		if err != nil {
 			return nil, err
 		}
@@ -250,17 +253,30 @@ func (s *chatSession) dropOldestTurn() int {
 	return next - first
 }
 
+// reasoning returns the mask that ends the reasoning of a response after its budget.
+func (s *chatSession) reasoning(ids []int32) decode.Mask {
+	if s.budget < 0 || !s.template.MarksReasoning() {
+		return nil
+	}
+	read := s.template.NewReader(s.tok, ids, chat.ReaderOptions{Reasoning: true})
+	end := s.template.ReasoningEnd(s.tok)
+	return decode.Reasoning{
+		Inside: read.Reasoning(), Budget: s.budget, Push: read.Follow,
+		Close: func(again bool) []int32 { return end.Close(false, again) },
+	}.Then(nil)
+}
+
 // generate streams a response. On a terminal it shows the reasoning before it, dimmed;
 // the reasoning is not part of the reply.
 func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
+	most := s.left(len(ids))
+	s.sampler.Restart(len(ids), most, s.reasoning(ids))
 	id, err := s.eng.AddQuery(engine.Query{Tokens: ids, TopK: s.sampler.TopK(), Choice: s.sampler.Choice})
 	if err != nil {
 		return "", err
 	}
 	defer s.eng.Remove(id) // its KV cache stays for the next turn
 	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{Reasoning: true})
-	most := s.left(len(ids))
-	s.sampler.Restart(len(ids), most)
 	thought, stop := false, decode.Stopper{Words: s.words}
 	show := func(d chat.Delta) error {
 		if s.terminal && d.Reasoning != "" {

@@ -77,7 +77,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if p.sampler == nil {
 		return c.many(ctx, m, ids, p)
 	}
-	p.sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)))
+	p.sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)), nil)
 	return c.one(ctx, m, ids, p)
 }
 

@@ -174,7 +174,7 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 		if err != nil {
 			return nil, wrong(err)
 		}
-		sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)))
+		sampler.Restart(len(ids), min(p.most, m.manifest.Context-len(ids)), nil)
 		set.Seed++
 		g.Samplers = append(g.Samplers, sampler)
 		list[i] = &generatedChoice{stop: decode.Stopper{Words: p.stop}}

@@ -37,7 +37,7 @@ type sampler interface {
 	Choice(ahead int) (decode.Choice, bool)
 	Draws() func(logits []float32) (int32, []decode.TokenProb, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
-	Restart(prompt, most int)
+	Restart(prompt, most int, mask decode.Mask)
 }
 
 // sampling returns the settings of the flags, the model and the defaults; see

@@ -125,19 +125,9 @@ func (s *Server) reasoning(r *chatRequest, prompt []int32, tools []json.RawMessa
 		end = s.reasoningEnd()
 	}
 	return func() decode.Reasoning {
-		reader := read()
 		return decode.Reasoning{
-			Inside: inside, Budget: r.budget, Inner: inner,
-			Push: func(token int32) (inside, more bool) {
-				reader.Push(token)
-				return reader.Reasoning(), reader.MayReason()
-			},
-			Close: func(again bool) []int32 {
-				if again || len(tools) == 0 || constrained {
-					return end.Answer
-				}
-				return end.Turn
-			},
+			Inside: inside, Budget: r.budget, Inner: inner, Push: read().Follow,
+			Close: func(again bool) []int32 { return end.Close(len(tools) > 0 && !constrained, again) },
 		}
 	}
 }

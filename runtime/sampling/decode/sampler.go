@@ -117,7 +117,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
 		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p")
 	}
-	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
+	c.plain = c.set.plain()
 	return c, nil
 }
 
@@ -132,9 +132,16 @@ func (set *Settings) SearchRules(prompt []int32) Rules {
 	return r
 }
 
+// plain reports whether the settings leave logits unchanged.
+func (s *Settings) plain() bool {
+	return s.Rules.plain() && s.Frequency == 0 && s.Presence == 0 && len(s.Bias) == 0 && s.Mask == nil
+}
+
 // Restart begins another text, with a prompt of so many tokens and at most so many after
-// it. Random numbers continue.
-func (c *Sampler) Restart(prompt, most int) {
+// it, and a mask of its own; nil: none. Random numbers continue.
+func (c *Sampler) Restart(prompt, most int, mask Mask) {
+	c.set.Mask = mask
+	c.plain = c.set.plain()
 	c.set.Rules.Prompt, c.set.Rules.MaxLength, c.set.Rules.Source = prompt, prompt+most, nil
 	c.counts = c.counts[:0]
 	clear(c.index)

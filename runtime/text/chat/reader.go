@@ -96,10 +96,12 @@ func (r *Reader) isMark(id int32) bool {
 // Reasoning reports whether the text so far ends inside the reasoning.
 func (r *Reader) Reasoning() bool { return r.parser.thinking || r.parser.message == inReasoning }
 
-// MayReason reports whether the text may still contain, or begin, reasoning.
-func (r *Reader) MayReason() bool {
+// Follow parses one more token and drops its text. It reports whether the text so far ends
+// inside the reasoning, and whether it may still contain, or begin, reasoning.
+func (r *Reader) Follow(id int32) (inside, more bool) {
+	r.Push(id)
 	f := r.parser.format
-	return f != nil && (r.Reasoning() || !r.parser.started || f.channels)
+	return r.Reasoning(), f != nil && (r.Reasoning() || !r.parser.started || f.channels)
 }
 
 // Flush marks the end of the answer and returns the rest.

@@ -18,8 +18,17 @@ func (t *Template) Mentions(variable string) bool {
 
 // A ReasoningEnd holds the tokens that end the reasoning of an answer.
 type ReasoningEnd struct {
-	Answer []int32 // then the answer follows
-	Turn   []int32 // then a message of any kind follows, so that the model may call a tool; equal to Answer unless answers consist of messages
+	answer []int32 // then the answer follows
+	turn   []int32 // then a message of any kind follows, so that the model may call a tool; equal to answer unless answers consist of messages
+}
+
+// Close returns the tokens that end the reasoning. The answer then follows; with tools also
+// a call may, unless the reasoning was ended before and the model has begun another one.
+func (e *ReasoningEnd) Close(tools, again bool) []int32 {
+	if tools && !again {
+		return e.turn
+	}
+	return e.answer
 }
 
 // ReasoningEnd returns the tokens that end the reasoning: those that the template writes
@@ -31,10 +40,10 @@ func (t *Template) ReasoningEnd(tok *tokenizer.Tokenizer) ReasoningEnd {
 		return ReasoningEnd{}
 	}
 	text := t.betweenReasoning(f)
-	end := ReasoningEnd{Answer: encodeInner(tok, text)}
-	end.Turn = end.Answer
+	end := ReasoningEnd{answer: encodeInner(tok, text)}
+	end.turn = end.answer
 	if turn, _, found := strings.Cut(text, messageStart+"assistant"); f.channels && found {
-		end.Turn = encodeInner(tok, turn+messageStart+"assistant")
+		end.turn = encodeInner(tok, turn+messageStart+"assistant")
 	}
 	return end
 }

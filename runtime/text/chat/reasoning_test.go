@@ -40,7 +40,7 @@ func TestReasoningEnd(t *testing.T) {
 		if expect == "" {
 			expect = "\n</think>\n\n"
 		}
-		if got := tok.Decode(end.Answer, false); got != expect {
+		if got := tok.Decode(end.Close(false, false), false); got != expect {
 			t.Errorf("%s: %q ends the reasoning, want %q", name, got, expect)
 		}
 		r := tmpl.NewReader(tok, nil, ReaderOptions{Reasoning: true})
@@ -49,10 +49,10 @@ func TestReasoningEnd(t *testing.T) {
 			begin = "<|channel|>analysis<|message|>"
 		}
 		pushAll(r, tok.Encode(begin+"why", false))
-		if !r.Reasoning() || !r.MayReason() {
+		if !r.Reasoning() {
 			t.Errorf("%s: no reasoning after %q", name, begin)
 		}
-		pushAll(r, end.Answer)
+		pushAll(r, end.Close(true, true))
 		if r.Reasoning() {
 			t.Errorf("%s: still reasoning after %q", name, expect)
 		}
