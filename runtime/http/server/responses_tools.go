@@ -81,6 +81,9 @@ func (s *responseTools) read(at string, space *responseTool, tools []json.RawMes
 			if t.Parameters, err = t.customSchema(); err != nil {
 				return invalid("tools", "%s.format: %v", at, err)
 			}
+			if strict := t.Format != nil && t.Format.Type != "text"; strict { // the input has a format
+				t.Strict = &strict
+			}
 		case t.Type == "namespace" && space.Name == "" && t.Name != "":
 			if err := s.read(at+".tools", &t, t.Tools); err != nil {
 				return err
