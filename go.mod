@@ -9,6 +9,7 @@ require (
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.4
 	github.com/peterh/liner v1.2.3
 	golang.org/x/image v0.47.0
 	golang.org/x/sys v0.49.0

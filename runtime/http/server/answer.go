@@ -34,6 +34,8 @@ type piece struct {
 	delta  chat.Delta
 	events []scheduler.Event // tokens of the piece, EOS tokens included
 	finish string
+
+	generated int // tokens of all choices, up to this piece
 }
 
 // An answer collects the choices of a generation.
@@ -69,6 +71,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 			}
 			p := piece{index: e.Index}
 			c.add(&p, e)
+			p.generated = a.generated()
 			pieces = append(pieces, p)
 			if c.finish != "" && e.Finish == "" {
 				a.stream.Stop(e.Index)
@@ -200,8 +203,10 @@ func (u *usage) add(reasoning, drafted, accepted int) {
 	u.Completion.Rejected += drafted - accepted
 }
 
-func (a *answer) usage(prompt int) *usage {
-	n := a.generated()
+func (a *answer) usage(prompt int) *usage { return a.usageAfter(prompt, a.generated()) }
+
+// usageAfter is the usage after n generated tokens.
+func (a *answer) usageAfter(prompt, n int) *usage {
 	u := &usage{PromptTokens: prompt, CompletionTokens: n, TotalTokens: prompt + n, Details: &usageDetails{a.cached}}
 	u.add(a.reasoning(), a.drafted, a.accepted)
 	return u

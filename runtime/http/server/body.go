@@ -52,12 +52,28 @@ func (s *Server) readJSON(r *http.Request, v any) error {
 	})
 }
 
-// readBody reads a request's body. It reserves memory as data arrives, not by
-// Content-Length.
+// readBody reads a request's body and decodes its content coding.
 func (s *Server) readBody(r *http.Request) ([]byte, error) {
+	coding, err := codingOf(r)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.readAll(r, r.Body, func() error { return nil })
+	if err != nil || coding == nil {
+		return data, err
+	}
+	return s.decoded(r, coding, data)
+}
+
+// readAll reads what the client sent. It reserves memory as data arrives, not by
+// Content-Length. It calls tick before each piece.
+func (s *Server) readAll(r *http.Request, body io.Reader, tick func() error) ([]byte, error) {
 	const piece = 32 << 10
 	var data []byte
 	for {
+		if err := tick(); err != nil {
+			return nil, err
+		}
 		if cap(data)-len(data) < piece/8 {
 			grown := max(piece, 2*cap(data))
 			if err := s.take(r, "", int64(grown)); err != nil {
@@ -65,14 +81,15 @@ func (s *Server) readBody(r *http.Request) ([]byte, error) {
 			}
 			data = append(make([]byte, 0, grown), data...)
 		}
-		n, err := r.Body.Read(data[len(data):cap(data)])
+		n, err := body.Read(data[len(data):min(cap(data), len(data)+piece)])
 		data = data[:len(data)+n]
 		if err == io.EOF {
 			return data, nil
 		}
 		if err != nil {
 			var large *http.MaxBytesError
-			if errors.As(err, &large) {
+			var e *apiError
+			if errors.As(err, &large) || errors.As(err, &e) {
 				return nil, err
 			}
 			return nil, invalid("", "the request's body cannot be read: %v", err)

@@ -43,18 +43,26 @@ type chatRequest struct {
 }
 
 type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"` // end the stream with a chunk that has the token counts
+	IncludeUsage bool `json:"include_usage"`          // end the stream with a chunk that has the token counts
+	Continuous   bool `json:"continuous_usage_stats"` // all other chunks have the token counts so far
 }
+
+// ends reports whether the last chunk has the token counts; o may be nil.
+func (o *streamOptions) ends() bool { return o != nil && o.IncludeUsage }
+
+// continuous reports whether all other chunks have the token counts; o may be nil.
+func (o *streamOptions) continuous() bool { return o != nil && o.Continuous }
 
 // UnmarshalJSON accepts null values, which clients send for unset options.
 func (o *streamOptions) UnmarshalJSON(data []byte) error {
 	var v struct {
 		IncludeUsage *bool `json:"include_usage"`
+		Continuous   *bool `json:"continuous_usage_stats"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		return invalid("stream_options", "stream_options: expected an object with include_usage")
+		return invalid("stream_options", "stream_options: expected an object with include_usage and continuous_usage_stats, true or false")
 	}
-	o.IncludeUsage = or(v.IncludeUsage, false)
+	o.IncludeUsage, o.Continuous = or(v.IncludeUsage, false), or(v.Continuous, false)
 	return nil
 }
 
@@ -285,7 +293,7 @@ func (c *chatRun) stream(r *http.Request, out *sender) error {
 	c.head.Object = "chat.completion.chunk"
 	empty := ""
 	for i := range c.answer.choices {
-		if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+		if err := c.add(out, 0, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
 			return err
 		}
 	}
@@ -307,7 +315,7 @@ func (c *chatRun) stream(r *http.Request, out *sender) error {
 			return err
 		}
 	}
-	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
+	if c.req.StreamOptions.ends() {
 		last := c.head
 		last.Choices, last.Usage = []chatChoice{}, c.answer.usage(c.prompt)
 		if err := out.add(last); err != nil {
@@ -317,9 +325,13 @@ func (c *chatRun) stream(r *http.Request, out *sender) error {
 	return out.done()
 }
 
-func (c *chatRun) add(out *sender, choice chatChoice) error {
+// add adds an event for a part of a choice, after so many generated tokens.
+func (c *chatRun) add(out *sender, generated int, choice chatChoice) error {
 	chunk := c.head
 	chunk.Choices = []chatChoice{choice}
+	if c.req.StreamOptions.continuous() {
+		chunk.Usage = c.answer.usageAfter(c.prompt, generated)
+	}
 	return out.add(chunk)
 }
 
@@ -340,12 +352,12 @@ func (c *chatRun) addPiece(out *sender, p piece) error {
 		choice.Logprobs = c.s.chatLogprobs(p.events)
 	}
 	if p.delta.Content != "" || p.delta.Reasoning != "" || len(p.delta.Calls) > 0 || choice.Logprobs != nil {
-		if err := c.add(out, choice); err != nil {
+		if err := c.add(out, p.generated, choice); err != nil {
 			return err
 		}
 	}
 	if p.finish == "" {
 		return nil
 	}
-	return c.add(out, chatChoice{Index: p.index, Delta: &chatDelta{}, Finish: &p.finish})
+	return c.add(out, p.generated, chatChoice{Index: p.index, Delta: &chatDelta{}, Finish: &p.finish})
 }

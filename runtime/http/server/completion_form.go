@@ -37,7 +37,7 @@ func (c *openAICompletion) whole(pieces [][]piece) any {
 			out.Choices = append(out.Choices, c.choice(at, p, true))
 		}
 	}
-	out.Usage = c.usage()
+	out.Usage = c.usage(len(c.answers)-1, nil)
 	return out
 }
 
@@ -47,13 +47,16 @@ func (c *openAICompletion) events(at int, p piece, first bool) []any {
 	}
 	chunk := c.head
 	chunk.Choices = []completionChoice{c.choice(at, p, first)}
+	if c.req.StreamOptions.continuous() {
+		chunk.Usage = c.usage(at, &p)
+	}
 	return []any{chunk}
 }
 
 func (c *openAICompletion) end(out *sender) error {
-	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
+	if c.req.StreamOptions.ends() {
 		last := c.head
-		last.Choices, last.Usage = []completionChoice{}, c.usage()
+		last.Choices, last.Usage = []completionChoice{}, c.usage(len(c.answers)-1, nil)
 		if err := out.add(last); err != nil {
 			return err
 		}
@@ -81,10 +84,15 @@ func (c *openAICompletion) choice(at int, p piece, first bool) completionChoice 
 	return out
 }
 
-func (c *openAICompletion) usage() *usage {
+// usage returns the usage of the prompts up to one of them; p is its last piece, or nil
+// if it has ended.
+func (c *openAICompletion) usage(at int, p *piece) *usage {
 	sum := &usage{Details: &usageDetails{}}
-	for i, a := range c.answers {
+	for i, a := range c.answers[:at+1] {
 		u := a.usage(len(c.prompts[i].ids))
+		if i == at && p != nil {
+			u = a.usageAfter(len(c.prompts[i].ids), p.generated)
+		}
 		sum.PromptTokens += u.PromptTokens
 		sum.CompletionTokens += u.CompletionTokens
 		sum.TotalTokens += u.TotalTokens

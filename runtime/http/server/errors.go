@@ -23,6 +23,7 @@ type apiError struct {
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
 	retry   int     // seconds; 0: no Retry-After
+	codings string  // the content codings that the service reads; "": no Accept-Encoding
 }
 
 func (e *apiError) Error() string { return e.Message }
@@ -84,6 +85,9 @@ func failure(err error) *apiError {
 func writeError(w http.ResponseWriter, r *http.Request, e *apiError) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	if e.codings != "" {
+		w.Header().Set("Accept-Encoding", e.codings)
 	}
 	_, body := errorFormat(r)(e)
 	writeJSON(w, e.status, body)

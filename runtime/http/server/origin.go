@@ -97,6 +97,9 @@ func (s *Server) foreignHost(r *http.Request) *apiError {
 	if !s.local && len(s.cfg.Hosts) == 0 || !s.cfg.Access.Open() {
 		return nil
 	}
+	if r.Host == "" && r.URL.Path == "/health" { // a load balancer's check by HTTP/1.0; browsers send a name
+		return nil
+	}
 	host := hostName(r.Host)
 	if loopbackName(host) || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(hostName(h), host) }) {
 		return nil

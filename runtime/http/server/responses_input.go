@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -44,7 +45,7 @@ type inputItem struct {
 	Input     string          `json:"input"`             // input of a custom tool's call
 	Output    json.RawMessage `json:"output"`            // result of a call: a text or parts of type input_text
 	Summary   json.RawMessage `json:"summary"`           // of reasoning: parts of type summary_text; read if there is no content
-	Encrypted string          `json:"encrypted_content"` // of reasoning; read if there is no content
+	Encrypted string          `json:"encrypted_content"` // of reasoning; read if there is no content, and ignored if it is another service's
 }
 
 // A textPart is a part of a content.
@@ -182,12 +183,8 @@ func (t *inputItem) reasoning() (string, error) {
 	if text != "" {
 		return text, nil
 	}
-	if t.Encrypted != "" {
-		text, err := base64.StdEncoding.DecodeString(t.Encrypted)
-		if err != nil {
-			return "", fmt.Errorf(".encrypted_content is not of this service; leave it out")
-		}
-		return strings.ToValidUTF8(string(text), "\ufffd"), nil
+	if text, err := base64.StdEncoding.DecodeString(t.Encrypted); err == nil && utf8.Valid(text) && len(text) > 0 {
+		return string(text), nil
 	}
 	if text, err = partsText(t.Summary, nil); err != nil {
 		return "", fmt.Errorf(".summary%w", err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -119,9 +120,12 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// model answers GET /v1/models/ID.
+// model answers GET /v1/models/ID; /v1/models/ is the list.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("id")
+	if name == "" {
+		return s.models(w, r)
+	}
 	base, adapter := s.lookUp(name, s.adapters.find)
 	switch {
 	case base:
@@ -202,18 +206,22 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 
 // other answers all other paths: Inferflow requests, else an error.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) error {
-	if r.URL.Path == "/" || r.URL.Path == "/inferflow" {
+	if inferflowPath(r) {
 		return s.inferflow(w, r)
 	}
-	for _, method := range []string{http.MethodPost, http.MethodGet} {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = method
-		if _, pattern := s.mux.Handler(probe); pattern != "/" && pattern != "" {
-			w.Header().Set("Allow", method)
-			e := invalid("", "%.20s %.200s: use %s", r.Method, r.URL.Path, method).withCode("method_not_allowed")
-			e.status = http.StatusMethodNotAllowed
-			return e
+		if _, pattern := s.mux.Handler(probe); pattern != "/" && pattern != "" || inferflowPath(probe) {
+			allowed = append(allowed, method)
 		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		e := invalid("", "%.20s %.200s: use %s", r.Method, r.URL.Path, strings.Join(allowed, " or ")).withCode("method_not_allowed")
+		e.status = http.StatusMethodNotAllowed
+		return e
 	}
 	e := invalid("", "there is no endpoint %.200s", r.URL.Path).withCode("unknown_url")
 	e.status = http.StatusNotFound
