@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
@@ -19,7 +20,7 @@ import (
 type coding struct {
 	names  []string
 	memory int64 // bytes of a decoder
-	open   func(data []byte) (io.ReadCloser, error)
+	open   func(data *bufio.Reader) (io.ReadCloser, error)
 }
 
 // maxWindow bounds the window of zstd: RFC 8878 recommends that decoders support 8 MB,
@@ -33,19 +34,19 @@ func codings() []*coding {
 	}
 }
 
-func openGzip(data []byte) (io.ReadCloser, error) { return gzip.NewReader(bytes.NewReader(data)) }
+func openGzip(data *bufio.Reader) (io.ReadCloser, error) { return gzip.NewReader(data) }
 
 // openDeflate decodes zlib data, or DEFLATE data without zlib's header, which some
 // clients send.
-func openDeflate(data []byte) (io.ReadCloser, error) {
-	if len(data) >= 2 && data[0]&15 == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
-		return zlib.NewReader(bytes.NewReader(data))
+func openDeflate(data *bufio.Reader) (io.ReadCloser, error) {
+	if h, err := data.Peek(2); err == nil && h[0]&15 == 8 && (int(h[0])<<8|int(h[1]))%31 == 0 {
+		return zlib.NewReader(data)
 	}
-	return flate.NewReader(bytes.NewReader(data)), nil
+	return flate.NewReader(data), nil
 }
 
-func openZstd(data []byte) (io.ReadCloser, error) {
-	d, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+func openZstd(data *bufio.Reader) (io.ReadCloser, error) {
+	d, err := zstd.NewReader(data, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (s *Server) decoded(r *http.Request, c *coding, data []byte) (out []byte, e
 		return invalid("", "the request's body is not valid %s, which the header Content-Encoding says it is: %v", c.names[0], err)
 	}
 	err = s.work(r, func(tick func() error) error {
-		body, err := c.open(data)
+		body, err := c.open(bufio.NewReader(ticking{bytes.NewReader(data), tick}))
 		if err != nil {
 			return broken(err)
 		}
@@ -91,6 +92,20 @@ func (s *Server) decoded(r *http.Request, c *coding, data []byte) (out []byte, e
 		return err
 	})
 	return out, err
+}
+
+// ticking is compressed data. It calls tick as it is read, because much of it may decode
+// to nothing.
+type ticking struct {
+	io.Reader
+	tick func() error
+}
+
+func (t ticking) Read(p []byte) (int, error) {
+	if err := t.tick(); err != nil {
+		return 0, err
+	}
+	return t.Reader.Read(p)
 }
 
 // reading is a body whose errors are those of its coding.
