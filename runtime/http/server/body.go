@@ -31,6 +31,7 @@ func (s *Server) readJSON(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
+	s.keepAlive(r, v, data)
 	return s.work(r, func(func() error) error {
 		if len(bytes.TrimSpace(data)) == 0 {
 			return invalid("", "the request's body is empty; expected a JSON object")

@@ -72,7 +72,6 @@ func (s *Server) inferflow(w http.ResponseWriter, r *http.Request) error {
 	}
 	streams := req.Streaming || req.StreamingWord
 	out := s.newSender(w, r, streams)
-	out.set(func() (string, any) { return "", inferflowPart(r, "", false) }, nil)
 	a, err := s.startInferflow(r, &req)
 	if err != nil {
 		return err

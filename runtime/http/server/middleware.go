@@ -45,7 +45,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		}
 		x.client = caller.Name
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
-		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), arrivalKey{}, arrival{x.id, start}), s.cfg.Timeout)
+		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), arrivalKey{}, arrival{x.id, start, x}), s.cfg.Timeout)
 		defer cancel()
 		ctx = withWarnings(ctx, x)
 		ctx, held := s.reserve(ctx, caller.Name)
@@ -128,16 +128,23 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 type arrivalKey struct{}
 
-// An arrival is a request's id, and when the request arrived.
+// An arrival is a request's id, when the request arrived, and its response.
 type arrival struct {
 	id string
 	at time.Time
+	x  *exchange
 }
 
 // id returns a request's id.
 func id(r *http.Request) string {
 	v, _ := r.Context().Value(arrivalKey{}).(arrival)
 	return v.id
+}
+
+// exchangeOf returns a request's response, or nil in tests.
+func exchangeOf(r *http.Request) *exchange {
+	v, _ := r.Context().Value(arrivalKey{}).(arrival)
+	return v.x
 }
 
 // elapsed returns the time since a request arrived.

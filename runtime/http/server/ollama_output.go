@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -106,17 +105,19 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 func ollamaPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
 func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) *ollamaWriter {
-	o := &ollamaWriter{s: s, req: q, set: set, out: s.newSender(w, r, q.streams()), request: r, begun: time.Now()}
-	o.out.set(o.ping, nil)
-	return o
+	return &ollamaWriter{s: s, req: q, set: set, out: s.newSender(w, r, q.streams()), request: r, begun: time.Now()}
 }
 
-// ping returns a line without text. Ollama's clients read comments and empty lines as
-// errors.
-func (o *ollamaWriter) ping() (event string, body any) {
-	a := &ollamaAnswer{Model: cmp.Or(o.req.Model, o.s.cfg.Model), Created: time.Now().UTC()}
-	o.set(a, "", "", nil)
-	return "", a
+// ollamaPing returns a line without text. Ollama's clients read comments and empty lines
+// as errors.
+func ollamaPing(r *http.Request, model string) *ollamaAnswer {
+	a := &ollamaAnswer{Model: model, Created: time.Now().UTC()}
+	if strings.HasSuffix(r.URL.Path, "/chat") {
+		a.Message = &ollamaAnswerMessage{Role: "assistant"}
+	} else {
+		a.Response = new(string)
+	}
+	return a
 }
 
 // note keeps the log-probabilities of tokens for the next line.

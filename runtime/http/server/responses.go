@@ -93,6 +93,8 @@ type responseRun struct {
 	out   *responseObject
 }
 
+const responsesPath = "/v1/responses"
+
 // responses answers POST /v1/responses.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 	var req responsesRequest
@@ -100,7 +102,6 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := s.newSender(w, r, req.Stream)
-	out.set(nil, responseFailure)
 	run, err := s.startResponse(r, &req)
 	if err != nil {
 		return renamed(err, req.keys())

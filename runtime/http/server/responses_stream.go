@@ -39,7 +39,7 @@ type responseStream struct {
 // stream sends the response as server-sent events.
 func (c *responseRun) stream(r *http.Request, out *sender) error {
 	s := &responseStream{responseRun: c, sender: out}
-	out.set(nil, s.failed)
+	out.setFailed(s.failed)
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		if err := s.send(responseEvent{Type: kind, Response: c.out}); err != nil {
 			return err

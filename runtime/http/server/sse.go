@@ -14,11 +14,11 @@ type sender struct {
 	w     http.ResponseWriter
 	ctl   *http.ResponseController
 	pace  pace
-	lines bool // lines of JSON
+	lines bool                            // lines of JSON
+	ping  func() (event string, body any) // formats pings; a nil body is a comment
 
 	mu     sync.Mutex                                 // guards what follows: the timer runs on a goroutine of its own
 	failed func(e *apiError) (event string, body any) // formats errors
-	ping   func() (event string, body any)            // formats pings; a nil body is a comment
 	buf    []byte
 	open   bool // the header was sent; later errors are events
 	broken bool // the client is gone
@@ -42,15 +42,33 @@ const eventTimeout = 30 * time.Second
 // newSender returns the sender of a request's answer. With streams, the answer is a
 // stream, which is kept alive from now on until the handler returns.
 func (s *Server) newSender(w http.ResponseWriter, r *http.Request, streams bool) *sender {
-	out := &sender{w: w, ctl: http.NewResponseController(w), pace: s.cfg.pace, lines: ollamaPath(r) || inferflowPath(r), failed: errorFormat(r), ping: pingFormat(r)}
+	x, _ := w.(*exchange)
+	if x != nil && x.out != nil {
+		if streams {
+			return x.out // since the body was read
+		}
+		x.out.close(nil)
+		x.out = nil
+	}
+	out := &sender{w: w, ctl: http.NewResponseController(w), pace: s.cfg.pace, lines: ollamaPath(r) || inferflowPath(r), failed: errorFormat(r), ping: s.pingFormat(r)}
+	if r.URL.Path == responsesPath {
+		out.failed = responseFailure
+	}
 	if streams {
-		out.due = time.Now().Add(out.pace.silence)
-		out.timer = time.AfterFunc(out.pace.silence, out.keepAlive)
-		if x, ok := w.(*exchange); ok {
+		out.start()
+		if x != nil {
 			x.out = out
 		}
 	}
 	return out
+}
+
+// start starts the timer.
+func (s *sender) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = time.Now().Add(s.pace.silence)
+	s.timer = time.AfterFunc(s.pace.silence, s.keepAlive)
 }
 
 // admitted notes that the request waits for the model: the events that are queued, or
@@ -81,23 +99,23 @@ func (s *sender) keepAlive() {
 }
 
 // pingFormat returns the function that formats pings for a request's API.
-func pingFormat(r *http.Request) func() (event string, body any) {
-	if messagesPath(r) {
+func (s *Server) pingFormat(r *http.Request) func() (event string, body any) {
+	switch {
+	case messagesPath(r):
 		return func() (string, any) { return "ping", map[string]string{"type": "ping"} }
+	case ollamaPath(r):
+		return func() (string, any) { return "", ollamaPing(r, s.cfg.Model) }
+	case inferflowPath(r):
+		return func() (string, any) { return "", inferflowPart(r, "", false) }
 	}
 	return func() (string, any) { return "", nil }
 }
 
-// set changes the formats of pings and errors; nil leaves one as it is.
-func (s *sender) set(ping func() (event string, body any), failed func(e *apiError) (event string, body any)) {
+// setFailed changes the format of errors.
+func (s *sender) setFailed(failed func(e *apiError) (event string, body any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ping != nil {
-		s.ping = ping
-	}
-	if failed != nil {
-		s.failed = failed
-	}
+	s.failed = failed
 }
 
 // add queues an event for the next flush.

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -65,7 +66,7 @@ func TestLongCheck(t *testing.T) {
 		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/responses", nil)
 			s.answer(func(w http.ResponseWriter, r *http.Request) error {
-				s.newSender(w, r, true).set(nil, responseFailure)
+				s.newSender(w, r, true)
 				time.Sleep(took)
 				return invalid("", "no")
 			}).ServeHTTP(&exchange{ResponseWriter: w}, r)
@@ -74,4 +75,45 @@ func TestLongCheck(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStreamFlag checks which bodies ask for a stream, before they are decoded.
+func TestStreamFlag(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		`{"stream":true}`: true, ` { "a" : [ {} ] , "stream" : true , "b" : 1 }`: true, `{"stream":false}`: false, `{"stream":null}`: false, `{}`: false,
+		`{"a":{"stream":true}}`: false, `{"a":["stream",true]}`: false, `{"a":"\"stream\":true"}`: false, `{"a":"stream","b":true}`: false, `{"a":"\\","stream":true}`: true,
+		`{"stream":true,"stream":false}`: false, `{"stream"`: false, `{"stream`: false, `{"stream\`: false, `{"stream":`: false, "": false,
+	} {
+		if got, _ := flag([]byte(body), "stream"); got != want {
+			t.Errorf("%s: %v", body, got)
+		}
+	}
+}
+
+// TestWaitToDecode checks that a stream is kept alive while its body waits to be decoded.
+func TestWaitToDecode(t *testing.T) {
+	t.Parallel()
+	s := &Server{cfg: Config{Model: "m", pace: defaultPace}}
+	for path, c := range map[string]struct {
+		request streamer
+		body    string
+		want    bool
+	}{
+		"/v1/chat/completions": {&chatRequest{}, `{"stream":true}`, true}, "/v1/completions": {&completionRequest{}, `{}`, false}, "/infill": {&infillRequest{}, `{"stream":true}`, true},
+		"/v1/messages": {&messagesRequest{}, `{"stream":true}`, true}, "/v1/messages/count_tokens": {&messagesRequest{}, `{"stream":true}`, false}, "/v1/responses": {&responsesRequest{}, `{"stream":false}`, false},
+		"/api/chat": {&ollamaChatRequest{}, `{}`, true}, "/api/generate": {&ollamaGenerateRequest{}, `{"stream":false}`, false}, "/inferflow": {&inferflowRequest{}, `{"is_streaming_mode":true}`, true},
+	} {
+		x := &exchange{ResponseWriter: httptest.NewRecorder()}
+		r := httptest.NewRequest("POST", path, nil)
+		r = r.WithContext(context.WithValue(r.Context(), arrivalKey{}, arrival{x: x}))
+		s.keepAlive(r, c.request, []byte(c.body))
+		if (x.out != nil) != c.want {
+			t.Errorf("%s %s: kept alive: %v", path, c.body, x.out != nil)
+		}
+		if out := s.newSender(x, r, c.want); c.want && out != x.out {
+			t.Errorf("%s: two senders", path)
+		}
+		x.out.close(nil)
+	}
 }
