@@ -9,16 +9,18 @@ const examples = {
     "My favorite recipe is simple. First, you", "The three most important things to know about the moon are"],
   rank: ["Which planet is red?\nMars looks red because of iron oxide.\nJupiter is the largest planet."],
 };
-let turns = [];        // the conversation: {role, content}
+const labels = {chat: "Answer", text: "Continuation", rank: "Ranking"};
+let turns = [];        // the conversation: {role, content}; of messages {files}, of answers {thought, facts}
 let mode = "chat";     // "text": the model has no chat template and continues texts; "rank": it ranks documents
 let run = null;        // the AbortController of the answer in progress
+let coming = null;     // that answer
 
-// The browser stores the settings. It keeps the API key only until the page is closed.
 for (const id of fields) {
-  $(id).value = localStorage.getItem("iflowc." + id) ?? defaults[id] ?? "";
-  $(id).addEventListener("change", () => { localStorage.setItem("iflowc." + id, $(id).value); paint(); });
+  $(id).value = kept.read(local, id) ?? defaults[id] ?? "";
+  $(id).addEventListener("change", () => { kept.write(local, id, $(id).value); paint(); });
 }
-$("key").addEventListener("change", greet);
+$("key").value = kept.read(session, "key") ?? "";
+$("key").addEventListener("change", () => { kept.write(session, "key", $("key").value || null); greet(); });
 function paint() { document.documentElement.dataset.theme = $("theme").value; }
 function headers() {
   const h = {"Content-Type": "application/json"};
@@ -30,18 +32,28 @@ function say(text) { $("status").textContent = text; }
 // greet shows the model's name and example prompts that fit it.
 async function greet() {
   try {
-    const answer = await fetch("props", {headers: headers()});
-    if (answer.status === 401) { welcome("API key required", "Open Settings and enter the API key.", []); return; }
-    const props = await answer.json();
+    const props = await (await call("props")).json();
+    if (turns.length) banner("");
     $("name").textContent = document.title = props.model.id;
     const serves = path => props.endpoints.includes(path);
+    const before = mode;
     mode = serves("/v1/rerank") ? "rank" : serves("/v1/chat/completions") ? "chat" : "text";
+    if (mode !== before && turns.length) fresh(); // of a model of another kind
+    $("attach").hidden = mode !== "chat";
     $("after").hidden = mode !== "text" || !serves("/infill");
     $("text").placeholder = {chat: "Send a message", text: "Write the beginning of a text", rank: "A query, and each document in a line of its own"}[mode];
     if (mode === "chat") welcome("How can I help you?", "Ask a question, or start with one of these.", examples.chat);
     else if (mode === "text") welcome("Start a text", "This model has no chat template: it continues your text.", examples.text);
     else welcome("Rank documents", "Write the query in the first line, and each document in a line of its own.", examples.rank);
-  } catch { welcome("The server does not answer", "Check that it is running, then reload this page.", []); }
+  } catch (e) { unavailable(e instanceof Fault ? e : new Fault("The answer of the server cannot be read. Is it an iflowc server?")); }
+}
+
+// unavailable says why the server cannot be used, and what to do.
+function unavailable(fault) {
+  const label = fault.label || "Try again", act = fault.act ?? greet;
+  if (turns.length) { banner(fault.message, label, act); return; }
+  welcome(fault.act === openKey ? "API key required" : fault instanceof Gone ? "The server does not answer" : "The model is not available", fault.message, []);
+  $("examples").replaceChildren(el("li", {}, button("", label, act)));
 }
 function welcome(title, text, list) {
   $("welcome-title").textContent = title;
@@ -84,6 +96,7 @@ function show(role, label, source) {
   const box = el("article", {class: "turn " + role, "aria-label": label}, body, bar);
   $("log").append(box);
   $("welcome").hidden = true;
+  bar.hidden = false;
   return {box, body, bar, facts};
 }
 function reason(box, text) {
@@ -104,7 +117,7 @@ function request() {
     return ["v1/completions", {...body, prompt: turns[turns.length - 1].content}];
   }
   const system = $("system").value.trim();
-  return ["v1/chat/completions", {...body, messages: [...(system ? [{role: "system", content: system}] : []), ...turns]}];
+  return ["v1/chat/completions", {...body, messages: [...(system ? [{role: "system", content: system}] : []), ...turns.map(t => ({role: t.role, content: asSent(t)}))]}];
 }
 
 function parsed(schema) {
@@ -112,11 +125,7 @@ function parsed(schema) {
 }
 
 // post sends a request and returns the reply.
-async function post(url, body) {
-  const reply = await fetch(url, {method: "POST", headers: headers(), body: JSON.stringify(body), signal: run.signal});
-  if (!reply.ok) throw new Error((await reply.json().catch(() => null))?.error?.message ?? "status " + reply.status);
-  return reply;
-}
+const post = (url, body) => call(url, {method: "POST", body: JSON.stringify(body), signal: run.signal});
 
 // rank ranks the lines of the last message.
 async function rank(a, draw) {
@@ -133,7 +142,7 @@ async function* events(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const {value, done} = await reader.read();
+    const {value, done} = await reader.read().catch(e => { throw e.name === "AbortError" ? e : cutOff(); });
     if (done) return;
     rest += value;
     const lines = rest.split("\n");
@@ -175,40 +184,53 @@ async function receive(a, draw) {
   }
 }
 
-async function answer() {
-  const mine = turns; // a new chat begins with another list
-  const a = {content: "", thought: "", tokens: 0, first: 0, last: 0, finish: "", failed: ""};
-  const {box, body, bar, facts} = show("assistant", {chat: "Answer", text: "Continuation", rank: "Ranking"}[mode], () => a.content);
-  let drawn = false;
+// drawing shows an answer and returns what draws it again.
+function drawing(a) {
+  const {box, body, bar, facts} = show("assistant", labels[mode], () => a.content);
+  body.classList.add(mode === "chat" ? "md" : "plain");
   const draw = () => {
-    drawn = false;
-    const low = nearEnd();
     if (a.thought) reason(box, a.thought);
     if (mode === "chat") renderMarkdown(body, a.content);
     else body.textContent = a.content;
-    if (low) scroll();
   };
-  body.classList.add(mode === "chat" ? "md" : "plain");
+  return {box, bar, facts, draw};
+}
+
+async function answer() {
+  const mine = turns; // a new chat begins with another list
+  const a = {role: "assistant", content: "", thought: "", tokens: 0, first: 0, last: 0, finish: "", failed: ""};
+  const {box, bar, facts, draw} = drawing(a);
+  let drawn = false;
+  const soon = () => {
+    if (drawn) return;
+    drawn = true;
+    requestAnimationFrame(() => { drawn = false; const low = nearEnd(); draw(); if (low) scroll(); });
+  };
   box.classList.add("waiting");
   for (const b of document.querySelectorAll(".again")) b.remove();
   bar.hidden = true;
+  banner("");
   scroll();
   run = new AbortController();
+  coming = a;
   busy(true);
   say("The model is answering.");
-  try { await receive(a, () => { if (!drawn) { drawn = true; requestAnimationFrame(draw); } }); } catch (e) { a.failed = e.name === "AbortError" ? "stopped" : e.message; }
+  let fault = null;
+  try { await receive(a, soon); } catch (e) { a.failed = e.name === "AbortError" ? "stopped" : e.message; fault = e; }
   draw();
   box.classList.remove("waiting");
   bar.hidden = false;
-  facts.textContent = summary(a);
-  if (a.failed && a.failed !== "stopped") facts.append(" ", el("span", {class: "bad"}, a.failed));
-  if (a.content || a.failed === "stopped") mine.push({role: "assistant", content: a.content});
+  facts.textContent = a.facts = summary(a);
+  if (a.failed && a.failed !== "stopped") facts.append(" ", el("span", {class: "bad"}, a.failed), ...(fault.act ? [" ", button("act", fault.label, fault.act)] : []));
+  if (a.content || a.failed === "stopped") mine.push(keptAnswer(a));
   bar.insertBefore(button("quiet again", "Regenerate", () => again(box), "Regenerate the answer"), facts);
   say(a.failed && a.failed !== "stopped" ? "Failed: " + a.failed : "Answer: " + a.content);
-  run = null;
+  if (mine === turns) keepChat(turns);
+  run = coming = null;
   busy(false);
   scroll();
 }
+const keptAnswer = a => ({role: "assistant", content: a.content, ...(a.thought ? {thought: a.thought} : {}), facts: a.facts ?? summary({...a, failed: "stopped"})});
 
 // again replaces the last answer.
 function again(box) {
@@ -230,14 +252,39 @@ function grow() {
 
 function ask(text) {
   if (turns.length && turns[turns.length - 1].role === "user") turns.pop(); // its answer failed: ask this in its place
-  turns.push({role: "user", content: text});
-  show("user", mode === "chat" ? "Your message" : "Your text", () => text).body.textContent = text;
+  turns.push({role: "user", content: text, ...(files.length ? {files} : {})});
+  files = [];
+  showFiles();
+  showMine(turns[turns.length - 1]);
+  keepChat(turns);
   answer();
+}
+function showMine(turn) {
+  const {body} = show("user", mode === "chat" ? "Your message" : "Your text", () => turn.content);
+  body.textContent = turn.content;
+  if (turn.files?.length) body.prepend(el("ul", {class: "files"}, ...fileMarks(turn.files)));
+}
+
+// restore shows the conversation that the browser has kept.
+function restore() {
+  const chat = keptChat();
+  if (!chat?.turns.length) return;
+  ({mode, turns} = chat);
+  let last;
+  for (const turn of turns) {
+    if (turn.role === "user") { showMine(turn); continue; }
+    last = drawing(turn);
+    last.draw();
+    last.facts.textContent = turn.facts ?? "";
+  }
+  if (turns[turns.length - 1].role === "user") { last = drawing({content: ""}); last.facts.textContent = "no answer"; }
+  last.bar.insertBefore(button("quiet again", "Regenerate", () => again(last.box), "Regenerate the answer"), last.facts);
+  scroll();
 }
 $("ask").addEventListener("submit", e => {
   e.preventDefault();
   const text = $("text").value;
-  if (run || !text.trim()) return;
+  if (run || !text.trim() && !files.length) return;
   $("text").value = "";
   grow();
   ask(text);
@@ -247,14 +294,18 @@ $("text").addEventListener("keydown", e => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); $("ask").requestSubmit(); }
 });
 $("stop").addEventListener("click", () => { run?.abort(); $("text").focus(); });
-$("fresh").addEventListener("click", () => {
+$("fresh").addEventListener("click", () => { fresh(); greet(); $("text").focus(); });
+function fresh() {
   run?.abort();
   turns = [];
+  keepChat(turns);
+  banner("");
   $("log").replaceChildren();
   $("welcome").hidden = false;
   say("New chat.");
-  $("text").focus();
-});
+}
+// An answer that has not ended is kept as far as it has come.
+window.addEventListener("pagehide", () => { if (coming?.content) keepChat([...turns, keptAnswer(coming)]); });
 $("open").addEventListener("click", () => $("settings").showModal());
 document.addEventListener("keydown", e => {
   if (e.key === "Escape" && run && !$("settings").open) run.abort();
@@ -269,5 +320,7 @@ window.visualViewport?.addEventListener("resize", () => {
   window.scrollTo(0, 0);
   if (nearEnd()) scroll();
 });
+watchFiles();
 paint();
+restore();
 greet();

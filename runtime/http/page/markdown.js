@@ -16,7 +16,7 @@ const item = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
 const rule = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const cells = line => line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "").split(/(?<!\\)\|/).map(c => c.trim().replaceAll("\\|", "|"));
 const isTable = (lines, i) => lines[i].includes("|") && i + 1 < lines.length && lines[i + 1].includes("|") && cells(lines[i + 1]).every(c => /^:?-+:?$/.test(c));
-const starts = (lines, i) => fence.test(lines[i]) || heading.test(lines[i]) || item.test(lines[i]) || rule.test(lines[i]) || /^ {0,3}>/.test(lines[i]) || isTable(lines, i);
+const starts = (lines, i) => fence.test(lines[i]) || heading.test(lines[i]) || item.test(lines[i]) || rule.test(lines[i]) || /^ {0,3}>/.test(lines[i]) || isTable(lines, i) || mathEnd(lines, i) > i;
 const indent = line => line.length - line.trimStart().length;
 const ordered = line => /\d/.test(item.exec(line)[2]);
 
@@ -27,13 +27,15 @@ function blocksOf(text) {
     const from = i, open = fence.exec(lines[i]);
     let kind = "p";
     if (!lines[i].trim()) { i++; continue; }
+    const formula = mathEnd(lines, i);
     if (open) {
       kind = "code";
       for (i++; i < lines.length; i++) {
         const line = lines[i].trim();
         if (line.length >= open[2].length && line === open[2][0].repeat(line.length)) { i++; break; }
       }
-    } else if (heading.test(lines[i])) { kind = "h"; i++; }
+    } else if (formula > i) i = formula;
+    else if (heading.test(lines[i])) { kind = "h"; i++; }
     else if (rule.test(lines[i])) { kind = "hr"; i++; }
     else if (/^ {0,3}>/.test(lines[i])) {
       kind = "quote";
@@ -96,17 +98,21 @@ function tableOf(lines, depth) {
   return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Table"}, table);
 }
 
-function codeText(lines) {
+/* fillCode shows a code block's text, colored once it has ended. */
+function fillCode(code, lines) {
   const open = fence.exec(lines[0]), last = lines[lines.length - 1].trim();
   const closed = lines.length > 1 && last.length >= open[2].length && last === open[2][0].repeat(last.length);
-  return lines.slice(1, closed ? -1 : undefined).map(line => line.slice(Math.min(indent(line), open[1].length))).join("\n");
+  const text = lines.slice(1, closed ? -1 : undefined).map(line => line.slice(Math.min(indent(line), open[1].length))).join("\n");
+  code.replaceChildren(...(closed ? colored(text, languageOf(lines)) : [text]));
 }
+const languageOf = lines => /^[\w+#.-]*/.exec(fence.exec(lines[0])[3].trim())[0].toLowerCase();
 
 function codeOf(lines) {
-  const code = el("code", {}, codeText(lines));
+  const code = el("code", {});
+  fillCode(code, lines);
   const copy = el("button", {type: "button", class: "quiet", "aria-label": "Copy code"}, "Copy");
   copy.addEventListener("click", () => copyText(copy, code.textContent));
-  return el("div", {class: "code"}, el("div", {}, el("span", {}, /^[\w+#.-]*/.exec(fence.exec(lines[0])[3].trim())[0] || "text"), copy), el("pre", {tabindex: "0"}, code));
+  return el("div", {class: "code"}, el("div", {}, el("span", {}, languageOf(lines) || "text"), copy), el("pre", {tabindex: "0"}, code));
 }
 
 function build(block, depth) {
@@ -140,11 +146,12 @@ function inline(text, depth) {
   if (depth > markdownDepth) return [text];
   while (i < text.length) {
     const c = text[i], found =
+      (c === "$" || c === "\\") && mathSpan(text, i, dead) || (
       c === "\\" && /[!-/:-@[-`{-~]/.test(text[i + 1] ?? "") ? {end: i + 2, text: text[i + 1]} :
       c === "`" ? codeSpan(text, i, dead) :
       c === "*" || c === "_" || c === "~" ? emphasis(text, i, dead, depth) :
       c === "[" || c === "!" && text[i + 1] === "[" ? linkSpan(text, i, depth) :
-      c === "<" || c === "h" ? bareLink(text, i) : null;
+      c === "<" || c === "h" ? bareLink(text, i) : null);
     if (!found) plain += c;
     else if (found.nodes) push(found.nodes);
     else plain += found.text;
@@ -217,7 +224,7 @@ function renderMarkdown(body, text) {
   while (same < blocks.length && same < old.length && blocks[same].lines.join("\n") === old[same].lines.join("\n")) same++;
   for (let i = same; i < blocks.length; i++) {
     const before = body.children[i];
-    if (before && blocks[i].kind === "code" && old[i].kind === "code" && blocks[i].lines[0] === old[i].lines[0]) before.querySelector("code").textContent = codeText(blocks[i].lines);
+    if (before && blocks[i].kind === "code" && old[i].kind === "code" && blocks[i].lines[0] === old[i].lines[0]) fillCode(before.querySelector("code"), blocks[i].lines);
     else if (before) before.replaceWith(build(blocks[i], 0));
     else body.append(build(blocks[i], 0));
   }

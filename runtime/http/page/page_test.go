@@ -14,20 +14,29 @@ func TestPage(t *testing.T) {
 	w := httptest.NewRecorder()
 	Handler().ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	body := w.Body.String()
+	ours := string(part("page.html")) + string(part("style.css"))
+	for _, name := range own {
+		ours += strings.ReplaceAll(string(part(name)), "http://www.w3.org/1998/Math/MathML", "") // names a kind of element
+	}
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 		t.Fatalf("status %d, %s", w.Code, w.Header().Get("Content-Type"))
 	}
-	for _, found := range regexp.MustCompile(`(?i)(?:https?:)?//[a-z]|\son[a-z]+=|\sstyle=|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(`).FindAllString(body, -1) {
+	for _, found := range regexp.MustCompile(`(?i)(?:https?:)?//[a-z]|\son[a-z]+=|\sstyle=|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(`).FindAllString(ours, -1) {
 		t.Errorf("the page has %q", found)
 	}
-	if strings.Contains(body, "{{") {
-		t.Error("a part of the page is missing")
+	if missing := regexp.MustCompile(`\{\{[a-z.]+\}\}`).FindString(body); missing != "" {
+		t.Errorf("%s is missing", missing)
 	}
-	if n := strings.Count(body, "<script"); n != 1 {
+	if n := strings.Count(ours, "<script"); n != 2 {
 		t.Errorf("%d scripts", n)
 	}
+	for _, name := range libraries {
+		if text := string(part(name)); !strings.Contains(text, "opyright") || strings.Contains(text, "</script") {
+			t.Errorf("%s has no license, or ends its element", name)
+		}
+	}
 	policy := w.Header().Get("Content-Security-Policy")
-	if strings.Count(policy, "'sha256-") != 2 || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "require-trusted-types-for 'script'; trusted-types 'none'") {
+	if strings.Count(policy, "'sha256-") != 3 || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "require-trusted-types-for 'script'; trusted-types 'none'") {
 		t.Errorf("policy %s", policy)
 	}
 	for _, m := range regexp.MustCompile(`\$\("([a-z_-]+)"\)`).FindAllStringSubmatch(body, -1) {

@@ -1,5 +1,6 @@
-"""Uses the chat page of a running server in a real Chromium: example prompts, Markdown of hostile text, copying, stopping,
-settings, phones, both themes, and requests to nothing but the server. Exits 1 if a check fails.
+"""Uses the chat page of a running server in a real Chromium: example prompts, Markdown, code and formulas of hostile text,
+copying, stopping, files, what a reload keeps, faults, settings, phones, both themes, and requests to nothing but the server.
+Exits 1 if a check fails.
 
     pip install -r tools/check/browser/requirements.txt      # the browser is the system's chromium
     BIN serve --port 8080 &
@@ -15,7 +16,7 @@ import re
 import shutil
 import sys
 
-from common import check, contrasts, failures, no_overflow, watch
+from common import check, comes, contrasts, failures, no_overflow, watch
 from playwright.sync_api import expect, sync_playwright
 
 HOSTILE = """# Heading <script>window.pwned = 1</script>
@@ -39,6 +40,35 @@ Some **bold**, *italic*, `code <b>` and ~~old~~ text. <img src="http://evil.exam
 ```python
 print("<script>window.pwned = 8</script>")
 """ + "x = 1  # " + "wide " * 60 + "\n```\n\n" + "w" * 300 + "\n"
+
+RICH = r"""Code and formulas:
+
+```python
+# a comment
+def f(x: int) -> str:
+    return "<b>" + str(x + 1)
+```
+
+```nolanguage
+def g(): pass
+```
+
+Inline $e^{i\pi}+1=0$ and \(\frac{a}{b}\). It costs $5 and $6, or \$7. Wrong: $\frac{$.
+
+$$\int_0^\infty e^{-x^2}\,dx = \frac{\sqrt{\pi}}{2}$$
+
+\[
+\begin{aligned}
+a &= b + c \\
+- d &= \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}
+\end{aligned}
+\]
+
+Hostile: $\href{javascript:pwned=1}{x}$ $\label{key}y$ $\class{main}{z}$ $\raisebox{-900em}{over}$ $\def\a{\a\a}\a$ \(\includegraphics{http://evil.example/a.png}\)
+
+```python
+print("not closed")
+"""
 
 # Answers the page's next request with events of these pieces; the last one ends the stream only if it is to end. A signal
 # that aborts ends it as the network does.
@@ -126,6 +156,131 @@ def markdown(page, folder):
     check("the policy refuses HTML of text", not made)
     no_overflow(page, "wide code")
     shot(page, folder, "markdown")
+
+
+def rich(page, folder):
+    """Code has colors and formulas are MathML, made of nothing but what the page allows."""
+    scripted(page, RICH)
+    done(page)
+    body = page.locator(".assistant .md").last
+    code = body.locator(".code code")
+    check("code has colors", [code.nth(0).locator(f".hl-{kind}").count() > 0 for kind in ("comment", "keyword", "string", "number", "title")] == [True] * 5, code.nth(0).evaluate("e => [...e.querySelectorAll('*')].map(e => e.className)"))
+    check("colored code keeps its text", code.nth(0).inner_text() == RICH.split("```")[1].removeprefix("python\n").rstrip("\n"), code.nth(0).inner_text())
+    check("code of an unknown language and code without an end stay plain", all(code.nth(n).locator("*").count() == 0 for n in (1, 2)))
+    check("formulas are made", body.locator("math").count() >= 4 and body.locator(".math.display math").count() == 2 and body.locator("mfrac").count() == 2 and body.locator("mtable").count() == 2, body.locator("math").count())
+    check("money is text", "It costs $5 and $6, or $7." in body.inner_text(), body.inner_text())
+    check("a wrong formula stays as it was written", body.locator("code").filter(has_text="$\\frac{$").count() == 1)
+    odd = body.evaluate("e => [...e.querySelectorAll('[id], [href], img, a, .main')].map(e => e.outerHTML)")
+    check("formulas make no links, images or names", not odd, odd)
+    check("formulas do not blow up the page", body.bounding_box()["height"] < 1500, body.bounding_box())
+    check("no formula was run", page.evaluate("window.pwned === undefined"))
+    no_overflow(page, "formulas")
+    shot(page, folder, "rich")
+
+
+def attach(page, sent, folder):
+    """Text files become part of the message; others, and too much, are refused with a reason."""
+    page.keyboard.press("Alt+n")
+    give = lambda *files: page.set_input_files("#file", [{"name": name, "mimeType": "text/plain", "buffer": data} for name, data in files])
+    give(("notes.txt", "naïve ``` text\n".encode()), ("a.py", b"print(1)\n"))
+    expect(page.locator("#files li")).to_have_count(2)
+    give(("b.bin", b"\xff\xfe\x00\x01"))
+    expect(page.locator("#banner")).to_contain_text("b.bin is not a text file")
+    give(("big.txt", b"x" * 600_000))
+    expect(page.locator("#banner")).to_contain_text("big.txt has 600 kB")
+    page.evaluate("""() => { const d = new DataTransfer(); d.items.add(new File(["dropped"], "c.md"));
+      document.querySelector("main").dispatchEvent(new DragEvent("drop", {dataTransfer: d, bubbles: true, cancelable: true})); }""")
+    expect(page.locator("#files li")).to_have_count(3)
+    page.get_by_role("button", name="Remove a.py").click()
+    check("a file can be removed", page.locator("#files li").count() == 2)
+    shot(page, folder, "files")
+    page.fill("#text", "Sum up.")
+    page.keyboard.press("Enter")
+    done(page)
+    said = sent[-1]["messages"][-1]["content"]
+    check("files are in the prompt", said == "notes.txt:\n````txt\nnaïve ``` text\n````\n\nc.md:\n```md\ndropped\n```\n\nSum up.", said)
+    check("files are named in the message", page.locator(".user .body .files li").count() == 2 and page.locator("#files").is_hidden())
+
+
+def keeps(page, sent):
+    """A reload keeps the conversation, and the API key in this tab only."""
+    turns = page.locator(".turn").all_inner_texts()
+    page.click("#open")
+    page.fill("#key", "secret")
+    page.keyboard.press("Escape")
+    page.reload()
+    comes("a reload keeps the conversation", lambda: page.locator(".turn").count() == len(turns))
+    check("its texts are the same", page.locator(".turn").all_inner_texts() == turns, page.locator(".turn").all_inner_texts())
+    check("the key is kept in the tab", page.input_value("#key") == "secret" and page.evaluate("!JSON.stringify(localStorage).includes('secret')"))
+    page.evaluate("() => { sessionStorage.clear(); document.getElementById('key').value = ''; }")
+    before = sent[-1]["messages"]
+    page.fill("#text", "And now?")
+    page.keyboard.press("Enter")
+    done(page)
+    check("it goes on where it was", sent[-1]["messages"][: len(before)] == before and len(sent[-1]["messages"]) == len(before) + 2, sent[-1])
+    scripted(page, "Half an answer. ", ends=False)
+    expect(page.locator(".assistant .body").last).to_contain_text("Half an answer.")
+    page.reload()
+    expect(page.locator(".assistant .body").last).to_contain_text("Half an answer.")
+    page.keyboard.press("Alt+n")
+    page.reload()
+    check("a new chat forgets it", page.locator(".turn").count() == 0)
+    page.evaluate("localStorage.setItem('iflowc.chat', '{\"mode\": \"chat\", \"turns\": [{\"role\": 1}, null, 5]}')")
+    page.reload()
+    expect(page.locator("#examples button").first).to_be_visible()
+
+
+def faults(browser, url, folder):
+    """A dead server, one that dies, a missing key and a wrong one: the page says what happened and what to do."""
+    context = browser.new_context(viewport={"width": 900, "height": 700})
+    page = context.new_page()
+    page.goto(url)
+    expect(page.locator("#examples button").first).to_be_visible()
+    answer = page.locator(".assistant").last
+
+    def ask():
+        page.fill("#text", "Hello")
+        page.keyboard.press("Enter")
+        done(page)
+
+    for fault, words in (
+        (lambda r: r.abort("connectionrefused"), "does not answer. It may have stopped"),
+        (lambda r: r.fulfill(status=401, json={"error": {"message": "no key"}}), "This server asks for an API key"),
+        (lambda r: r.fulfill(status=503, headers={"Retry-After": "7"}, json={"error": {"message": "The queue is full."}}), "The queue is full. Try again in 7 seconds."),
+    ):
+        page.route("**/v1/chat/completions", fault)
+        ask()
+        check(f"a fault says: {words}", words in answer.inner_text(), answer.inner_text())
+        if "API key" in words:
+            shot(page, folder, "key")
+            page.get_by_role("button", name="Enter API key").click()
+            check("the key can be entered at once", page.evaluate("document.activeElement.id") == "key")
+            page.keyboard.type("wrong")
+            page.keyboard.press("Escape")
+            page.keyboard.press("Escape")
+            page.get_by_role("button", name="Regenerate").click()
+            done(page)
+            check("a wrong key is named", "does not accept this API key" in answer.inner_text(), answer.inner_text())
+        page.unroute("**/v1/chat/completions")
+    page.evaluate("""() => { const real = window.fetch; window.fetch = async () => { window.fetch = real; return new Response(new ReadableStream({async start(out) {
+      out.enqueue(new TextEncoder().encode('data: {"choices": [{"delta": {"content": "So far"}}]}\\n\\n'));
+      setTimeout(() => out.error(new TypeError("network error")), 50); }})); }; }""")
+    ask()
+    check("an answer that breaks off is kept, and named", "So far" in answer.inner_text() and "ended before the answer did" in answer.inner_text(), answer.inner_text())
+    page.get_by_role("button", name="Regenerate").click()
+    done(page)
+    page.route("**/props", lambda r: r.abort("connectionrefused"))
+    page.reload()
+    expect(page.locator("#banner")).to_contain_text("does not answer")
+    page.unroute("**/props")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#banner")).to_be_hidden()
+    page.keyboard.press("Alt+n")
+    page.route("**/props", lambda r: r.fulfill(status=401, json={}))
+    page.reload()
+    expect(page.locator("#welcome")).to_contain_text("API key required")
+    check("the empty page leads to the key", page.get_by_role("button", name="Enter API key").count() == 1)
+    context.close()
 
 
 def copies(page):
@@ -243,6 +398,9 @@ def themes(browser, url, folder):
         contrasts(page, theme, ["#examples button", "#welcome p", "#open", "#send", "#keys"])
         scripted(page, HOSTILE, size=200)
         done(page)
+        scripted(page, RICH, size=200)
+        done(page)
+        contrasts(page, theme, [".hl-comment", ".hl-keyword", ".hl-string", ".hl-number", ".hl-title", ".math"])
         contrasts(page, theme, [".user .body", ".md p", ".md p code", ".md a", ".md blockquote", ".md th", ".code code", ".code span", ".code button", ".facts", ".again"])
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(x => x < 64)")
         check(f"{theme} is {theme}", dark == (theme == "dark"))
@@ -310,6 +468,10 @@ def chat(browser, url, page, sent, shots):
     keyboard(page, sent)
     markdown(page, shots)
     copies(page)
+    rich(page, shots)
+    attach(page, sent, shots)
+    keeps(page, sent)
+    faults(browser, url, shots)
     stop(page, sent, shots)
     settings(page, sent, shots)
     schema(page, sent)
