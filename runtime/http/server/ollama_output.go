@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
