@@ -37,6 +37,9 @@ type chatEditor struct {
 // newChatEditor returns an editor for a terminal; nil if it cannot move the
 // cursor.
 func newChatEditor(in, out *os.File) (*chatEditor, error) {
+	if os.Getenv("TERM") == "" { // nobody has set it, as in containers; every terminal knows these sequences
+		os.Setenv("TERM", "vt100")
+	}
 	if !liner.TerminalSupported() || in.Fd() != os.Stdin.Fd() || out.Fd() != os.Stdout.Fd() {
 		return nil, nil
 	}
