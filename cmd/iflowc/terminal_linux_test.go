@@ -23,6 +23,7 @@ type terminal struct {
 	master *os.File
 	cmd    *exec.Cmd
 	shown  strings.Builder
+	before *unix.Termios // its settings
 }
 
 // onTerminal starts a program on a terminal of its own.
@@ -52,6 +53,10 @@ func onTerminalWith(t *testing.T, state, program string, args ...string) *termin
 		t.Fatal(err)
 	}
 	defer slave.Close()
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "TERM=xterm", "XDG_STATE_HOME="+state)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -59,7 +64,7 @@ func onTerminalWith(t *testing.T, state, program string, args ...string) *termin
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &terminal{t: t, master: master, cmd: cmd}
+	return &terminal{t: t, master: master, cmd: cmd, before: before}
 }
 
 // await reads until the terminal has shown the text once more.
@@ -85,13 +90,16 @@ func (c *terminal) enter(text string) {
 	}
 }
 
-func (c *terminal) settings() *unix.Termios {
+// restored checks that the settings are as they were.
+func (c *terminal) restored() {
 	c.t.Helper()
-	s, err := unix.IoctlGetTermios(int(c.master.Fd()), unix.TCGETS)
+	after, err := unix.IoctlGetTermios(int(c.master.Fd()), unix.TCGETS)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return s
+	if !reflect.DeepEqual(after, c.before) {
+		c.t.Errorf("the terminal's settings were %+v and are %+v", c.before, after)
+	}
 }
 
 // ends waits for the program's end and checks its exit code.
@@ -127,7 +135,6 @@ func TestChatSignals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			term := onTerminal(t, bin, "chat", "--temp", "5", "--seed", "1", "-n", "0")
-			before := term.settings()
 			term.await("> ")
 			if c.answer {
 				term.enter("hello\r")
@@ -135,9 +142,7 @@ func TestChatSignals(t *testing.T) {
 			}
 			c.signal(term)
 			term.ends(c.want)
-			if after := term.settings(); !reflect.DeepEqual(after, before) {
-				t.Errorf("the terminal's settings were %+v and are %+v", before, after)
-			}
+			term.restored()
 		})
 	}
 }
@@ -150,17 +155,19 @@ func TestChatEditing(t *testing.T) {
 	bin, dir := demo(t), t.TempDir()
 	first := filepath.Join(dir, "first.json")
 	chat := onTerminalWith(t, dir, bin, "chat", "--temp", "0", "-n", "2")
-	before := chat.settings()
 	for _, keys := range []string{
 		"Helo\x1b[Dl\r",
 		"\x1b[200~one\r\ttwo\r\x1b[201~\r",
 		"a\x1b\rb\r",
 		"日本語\x7f\r",
-		"\x1b[200~" + strings.Repeat("many lines\r", 1000) + "\x1b[201~/\x03", // discarded
+		"\x1b[200~" + strings.Repeat("many lines\r", 1000) + "\x1b[201~",
 	} {
 		chat.await("\n> ")
 		chat.enter(keys)
 	}
+	chat.await("[pasted text 1: 1000 lines]")
+	chat.enter("\x03") // discards it
+	chat.await("\n> ")
 	for _, c := range [][2]string{
 		{"/hepl\r", "unknown command /hepl; did you mean /help?"},
 		{"/he\t\r", "/save FILE "},
@@ -171,9 +178,7 @@ func TestChatEditing(t *testing.T) {
 	}
 	chat.enter("\x04")
 	chat.ends(0)
-	if after := chat.settings(); !reflect.DeepEqual(after, before) {
-		t.Errorf("the terminal's settings were %+v and are %+v", before, after)
-	}
+	chat.restored()
 	if got, want := asked(t, first), []string{"Hello", "one\n\ttwo", "a\nb", "日本"}; !slices.Equal(got, want) {
 		t.Errorf("the messages are %q, want %q", got, want)
 	}
