@@ -75,7 +75,7 @@ type Spec struct {
 	EncoderInputTemplate string       `yaml:"encoder_input_template"` // template of the encoder's input, for encoder-decoder models
 	DecoderInputTemplate string       `yaml:"decoder_input_template"` // Inferflow's other name of prompt_template
 	DecodingStrategy     any          `yaml:"decoding_strategy"`      // default sampling method: a name, or a map with a name and its parameters
-	MaxContextLen        int          `yaml:"max_context_len"`        // maximum tokens of a sequence; default: config.json's max_position_embeddings, at most 8192
+	MaxContextLen        int          `yaml:"max_context_len"`        // maximum tokens of a sequence; default: config.json's max_position_embeddings; of encoders, at most 8192
 	Engine               Engine       `yaml:"engine"`                 // how the model is run; the keys are those of Inferflow's engine configuration
 	Medusa               Medusa       `yaml:"medusa"`                 // draft heads for speculative decoding
 	Draft                Draft        `yaml:"draft"`                  // draft layer for speculative decoding

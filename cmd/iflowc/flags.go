@@ -25,7 +25,7 @@ type modelFlags struct {
 	Profile     string `help:"Measured device profile, from iflowc profile (default: a shipped one that matches this machine)." type:"path" placeholder:"FILE"`
 	Importance  string `help:"Calibration file for quantization: of the binary's calibrate, or an importance matrix of llama.cpp." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`
-	Context     int    `help:"Maximum tokens of a sequence (default: the model's, at most 8192)." placeholder:"N"`
+	Context     int    `help:"Maximum tokens of a sequence (default: the model's own; of encoders, at most 8192)." placeholder:"N"`
 	DraftHead   string `help:"Draft layer for speculative decoding: mtp, the checkpoint's layer for multi-token prediction, or the folder of an EAGLE-3 head (default: the spec's)." placeholder:"mtp|DIR"`
 	MergeLoRA   string `name:"merge-lora" help:"LoRA adapter to add to the weights before they are quantized: a PEFT folder or a GGUF file." type:"path" placeholder:"PATH"`
 

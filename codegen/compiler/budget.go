@@ -243,7 +243,7 @@ func (b *budgeter) headBytes() (int64, error) {
 const noSum = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // fitting returns the bytes of weights that the memory holds beside the KV cache of one
-// sequence with a full context and a step's values. It leaves a fifth of the memory: the
+// sequence of planned tokens and a step's values. It leaves a fifth of the memory: the
 // engine plans with four fifths too.
 func (b *budgeter) fitting() (bytes int64, why string, err error) {
 	here, name := device.AvailableMemory(), "this machine's available memory"
@@ -256,9 +256,9 @@ func (b *budgeter) fitting() (bytes int64, why string, err error) {
 	if here <= 0 {
 		return 0, "", InputError{fmt.Errorf("--quant fit: the available memory cannot be read here; give the size of the weights instead, such as --quant 3GB")}
 	}
-	n := b.stored.need(b.float.whole)
+	n := b.stored.need(b.float.whole, b.stored.planned())
 	other := n.StateBytes + n.FixedBytes + n.ActivationBytes
-	why = fmt.Sprintf("4/5 of %s (%.1f MB), less the KV cache for %d tokens and activations (%.1f MB)", name, float64(here)/1e6, b.stored.Context, float64(other)/1e6)
+	why = fmt.Sprintf("4/5 of %s (%.1f MB), less the KV cache for %d tokens and activations (%.1f MB)", name, float64(here)/1e6, b.stored.planned(), float64(other)/1e6)
 	return max(0, here/5*4-other), why, nil
 }
 

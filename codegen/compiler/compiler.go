@@ -27,7 +27,7 @@ type Options struct {
 	Devices        string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
 	Profile        string  // file with measured kernel times; "": a shipped profile of this machine, if any
 	Importance     string  // file with an importance matrix
-	Context        int     // maximum tokens of a sequence; 0: the model's, at most 8192
+	Context        int     // maximum tokens of a sequence; 0: the model's
 	DraftHead      string  // draft layer: mtp, or the folder of an EAGLE-3 head; "": the spec's
 	MergeLoRA      string  // LoRA adapter to add to the weights before quantizing: a PEFT folder or a GGUF file; "": none
 	SparseOutliers float64 // fraction of a matrix's weights kept as sparse outliers in f32, at most 0.05

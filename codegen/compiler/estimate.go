@@ -30,8 +30,8 @@ type Need struct {
 	Bytes           int64  `json:"bytes"`
 }
 
-// need returns the memory of one device's program.
-func (m *Model) need(r *Rank) Need {
+// need returns the memory of one device's program for a sequence of so many tokens.
+func (m *Model) need(r *Rank, tokens int) Need {
 	device := "cpu"
 	if r.Rank != nil {
 		device = r.Device
@@ -45,7 +45,7 @@ func (m *Model) need(r *Rank) Need {
 			n.FixedBytes += s.CellBytes * int64(s.Count)
 			continue
 		}
-		pages := int64((m.Context + s.PageRows - 1) / s.PageRows)
+		pages := int64((tokens + s.PageRows - 1) / s.PageRows)
 		n.StateBytes += s.PageBytes * pages * int64(s.Count)
 	}
 	n.Bytes = n.WeightBytes + n.StateBytes + n.FixedBytes + n.ActivationBytes
@@ -57,7 +57,7 @@ func (m *Model) need(r *Rank) Need {
 func (p *Program) Needs(adapters []*lora.Adapter) ([]Need, error) {
 	var out []Need
 	for _, r := range p.parts() {
-		n, man := p.need(r), &r.CPU.Manifest
+		n, man := p.need(r, p.Context), &r.CPU.Manifest
 		for _, a := range adapters {
 			bytes, err := a.SizeRank(man.Sites, man.RowOrders, p.whole.CPU.Manifest.Sites)
 			if err != nil {
@@ -103,7 +103,7 @@ func (p *Program) estimate(context.Context) error {
 	r, man := &p.result, &p.whole.CPU.Manifest
 	r.Name, r.Network, r.ChatTemplate, r.Context = man.Name, man.Network, man.Template != "", p.Context
 	for _, part := range p.parts() {
-		n := p.need(part)
+		n := p.need(part, p.Context)
 		r.MemoryBytes += n.Bytes
 		r.StateBytes += n.StateBytes
 	}

@@ -144,20 +144,41 @@ func (m *Model) readCalibration() error {
 	return nil
 }
 
-// defaultContext is the maximum context without an option: pages are touched
-// only when they fill, but a sequence's page table is not free.
-const defaultContext = 8192
+// Contexts without an option. An encoder computes a whole text in one step, so that
+// its memory grows with the text. A decoder's KV cache grows with what is in use.
+const (
+	unknownContext = 1024
+	encoderContext = 8192 // at most
+	growingContext = 8192 // at least, of positions that adapt to any length
+)
 
+// plannedContext is the tokens of a sequence for which a compile plans memory, unless its
+// options say how many: most sequences are far shorter than what models support.
+const plannedContext = 8192
+
+// planned returns the tokens of a sequence for which a compile plans memory.
+func (m *Model) planned() int {
+	if m.Spec.MaxContextLen > 0 {
+		return m.Context
+	}
+	return min(m.Context, plannedContext)
+}
+
+// contextOf returns the maximum tokens of a sequence.
 func contextOf(m *spec.Model) int {
-	if n := m.Spec.MaxContextLen; n > 0 {
-		return n
+	n := m.Hyper.MaxContext
+	decoder := strings.HasPrefix(m.Net.Topology(), "decoder_only")
+	switch {
+	case m.Spec.MaxContextLen > 0:
+		return m.Spec.MaxContextLen
+	case n == 0:
+		return unknownContext
+	case m.GrowsBeyondContext():
+		return max(n, growingContext)
+	case !decoder:
+		return min(n, encoderContext)
 	}
-	if n := m.Hyper.MaxContext; n > 0 && !m.GrowsBeyondContext() {
-		return min(n, defaultContext)
-	} else if n > 0 {
-		return max(n, defaultContext)
-	}
-	return 1024
+	return n
 }
 
 // specPath returns path if such a file exists, or the path of the library's

@@ -35,7 +35,7 @@ func (m *Model) place() error {
 	if err != nil {
 		return err
 	}
-	load := cost.Load{Sequences: max(1, m.Spec.Engine.Queries), Context: m.Context}
+	load := cost.Load{Sequences: max(1, m.Spec.Engine.Queries), Context: m.planned()}
 	choice, err := c.Choose(machine, load)
 	if err != nil {
 		return InputError{err}

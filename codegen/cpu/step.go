@@ -22,6 +22,10 @@ func (e *emitter) step() (string, error) {
 	})
 }
 
+// mostScratch is the context in tokens up to which attention's scratch lets threads divide
+// the chunks of one sequence: 53 MB for each thread of a model with 64 values per head.
+const mostScratch = 1 << 20
+
 // defines returns the macros of ifl_region.h that the model needs.
 func (e *emitter) defines() (list []templates.Define) {
 	add := func(used bool, name string, value any) {
@@ -42,7 +46,7 @@ func (e *emitter) defines() (list []templates.Define) {
 	add(c.sums > 0, "IFL_CALIB_HESSIANS", ctext.Wide(c.hessians))
 	add(c.sums > 0, "IFL_CALIB_ROW", c.row)
 	if a := n.attention; a != nil {
-		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (e.layout.Context+layout.PageRows-1)/layout.PageRows))
+		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (min(e.layout.Context, mostScratch)+layout.PageRows-1)/layout.PageRows))
 	}
 	add(len(e.layout.Fixed) > 0, "IFL_CELLS", e.layout.CellGraphs())
 	add(len(n.cells) > 0, "IFL_CELL_SCRATCH", strings.Join(n.cells, ", "))

@@ -47,7 +47,11 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	m.prefetch(&c.engineFlags)
 	// Prefix keeps the KV cache of the conversation so far, so that only new
 	// tokens are computed.
-	if s.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Prefix: true, Draft: s.drafts.tokens, Brief: brief}); err != nil {
+	_, opt, err := m.plan(&c.engineFlags, engine.Options{Prefix: true, Draft: s.drafts.tokens, Brief: brief})
+	if err != nil {
+		return err
+	}
+	if s.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
 		return err
 	}
 	if err := s.drafts.start(s.eng); err != nil {

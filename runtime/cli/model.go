@@ -93,6 +93,21 @@ type loaded struct {
 	err  error
 }
 
+// plan plans the memory of an engine; see engine.Plan. It says so if the memory lowers the
+// context.
+func (m *model) plan(f *engineFlags, opt engine.Options) (engine.Memory, engine.Options, error) {
+	dev, err := m.device(f)
+	if err != nil {
+		return engine.Memory{}, opt, err
+	}
+	asked := opt.Context
+	mem, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Device: dev}, opt)
+	if asked == 0 && err == nil && opt.Context < m.manifest.Context {
+		m.say("note: the context is %d tokens, not the model's %d: the KV cache has no more memory; iflowc compile --kv q8 or q4 makes it smaller", opt.Context, m.manifest.Context)
+	}
+	return mem, opt, wrong(err)
+}
+
 // engine starts the model. It stops waiting for the weights when ctx ends.
 func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) (*engine.Engine, error) {
 	if err := f.check(); err != nil {

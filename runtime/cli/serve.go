@@ -211,18 +211,14 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
-	dev, err := m.device(&c.engineFlags)
-	if err != nil {
-		return nil, engine.Memory{}, err
-	}
 	if m.manifest.Network == decoderOnly || m.manifest.Network == encoderDecoder {
 		opt.Draft = drafts.tokens
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
 	opt.Threads, opt.AdapterBytes = c.Threads, *c.AdapterMemory
-	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Device: dev}, opt)
+	plan, opt, err := m.plan(&c.engineFlags, opt)
 	if err != nil {
-		return nil, plan, wrong(err)
+		return nil, plan, err
 	}
 	eng, err := m.engine(ctx, &c.engineFlags, opt)
 	return eng, plan, err

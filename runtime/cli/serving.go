@@ -15,7 +15,7 @@ import (
 // servingFlags are the flags of continuous batching and of the defaults of requests.
 type servingFlags struct {
 	Parallel     int           `placeholder:"N" help:"Maximum concurrent sequences (default: 16)."`
-	Context      int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
+	Context      int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's, or what memory allows)."`
 	Pages        int           `placeholder:"N" help:"KV cache pages of 64 tokens (default: enough for all sequences, or what memory allows)."`
 	BatchTokens  int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens per step."`
 	StepTime     time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency, which limits the prefill tokens of a step; with 0s only --batch-tokens does."`

@@ -47,25 +47,32 @@ func (m Memory) Check() error {
 // mega converts bytes to MB, rounded up.
 func mega(bytes int64) int64 { return (bytes + 999_999) / 1_000_000 }
 
+// leastContext is the number of tokens below which Plan does not lower a context.
+const leastContext = 2048
+
 // Plan returns the memory that an engine with these options needs, and the options with
 // all defaults filled in. If opt.Pages is 0 and full contexts for all sequences do not
 // fit into 4/5 of the available memory, Plan lowers the number of pages to what fits,
-// but not below one full context. If opt.Cells is 0, the cells for the prefix cache take
+// but not below one full context. If opt.Context is 0, Plan lowers the context to what
+// the pages hold, but not below 2,048 tokens. If opt.Cells is 0, the cells for the prefix cache take
 // at most a quarter of what weights and sequences leave. The pages of a model without a
 // KV cache take no memory: they only count rows, so full contexts always fit. The error is that of Memory.Check, or one of invalid
 // options.
 func Plan(m Model, opt Options) (Memory, Options, error) {
-	open, openCells := opt.Pages == 0, opt.Cells == 0
+	open, openCells, openContext := opt.Pages == 0, opt.Cells == 0, opt.Context == 0
 	e, outputs, err := prepare(m, opt)
 	if err != nil {
 		return Memory{}, opt, err
 	}
 	opt = e.opt
+	info := m.Device.Info()
 	mem := Memory{Available: device.AvailableMemory()}
+	if own, ok := m.Device.(interface{ FreeBytes() int64 }); ok { // memory that is not the host's
+		mem.Available = cmp.Or(own.FreeBytes(), mem.Available)
+	}
 	for _, w := range m.Manifest.Weights {
 		mem.Weights = max(mem.Weights, w.Offset+w.Bytes)
 	}
-	info := m.Device.Info()
 	mem.Weights, mem.PageBytes = cmp.Or(info.WeightBytes, mem.Weights), info.PageBytes
 	mem.Scratch = m.Device.ScratchBytes(opt.shapes())
 	for _, o := range outputs {
@@ -79,12 +86,20 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	}
 	mem.States = int64(opt.Cells) * mem.CellBytes
 	room -= mem.States
+	texts := 1 // of a sequence
+	if e.source >= 0 {
+		texts = 2
+	}
 	if open && mem.Available > 0 && mem.PageBytes > 0 {
-		least := pagesFor(opt.Context)
-		if e.source >= 0 {
-			least *= 2
+		fit := int(room / mem.PageBytes)
+		least := texts * pagesFor(opt.Context)
+		if openContext {
+			least = min(least, texts*pagesFor(leastContext))
 		}
-		opt.Pages = min(opt.Pages, max(least, int(room/mem.PageBytes)))
+		opt.Pages = min(opt.Pages, max(least, fit))
+	}
+	if held := opt.Pages / texts * pageRows; openContext && mem.PageBytes > 0 {
+		opt.Context = min(opt.Context, max(held, 1))
 	}
 	mem.KVCache = int64(opt.Pages) * mem.PageBytes
 	return mem, opt, mem.Check()

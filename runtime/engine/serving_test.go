@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -305,3 +306,39 @@ func TestPlan(t *testing.T) {
 		t.Errorf("far too many pages: %v", err)
 	}
 }
+
+// TestPlanContext: the context is lowered to what memory holds, unless it was asked for.
+func TestPlanContext(t *testing.T) {
+	t.Parallel()
+	m := fake(t)
+	whole := *m.Manifest
+	whole.Context = 1 << 20
+	m.Manifest = &whole
+	dev := m.Device
+	m.Device = withMemory{dev, 1 << 50}
+	mem, opt, err := engine.Plan(m, engine.Options{Threads: 1})
+	if err != nil || opt.Context != 1<<20 {
+		t.Fatalf("%+v, %v", opt, err)
+	}
+	room := func(pages int64) int64 { return 5*((mem.Total()-mem.KVCache+pages*mem.PageBytes)/4) + 5 }
+	for _, c := range []struct {
+		pages       int64 // for which there is memory
+		asked, most int
+		want        int
+		fails       bool
+	}{{100, 0, 0, 6400, false}, {3, 0, 0, 2048, false}, {100, 0, 3, 192, false}, {100, 1 << 20, 0, 1 << 20, true}, {-1000, 0, 0, 2048, true}} {
+		m.Device = withMemory{dev, max(room(c.pages), 1000)}
+		_, opt, err := engine.Plan(m, engine.Options{Context: c.asked, Pages: c.most, Threads: 1})
+		if opt.Context != c.want || (err != nil) != c.fails {
+			t.Errorf("%+v: context %d, %v", c, opt.Context, err)
+		}
+	}
+}
+
+// withMemory is a device with so much free memory of its own.
+type withMemory struct {
+	device.Device
+	free int64
+}
+
+func (d withMemory) FreeBytes() int64 { return d.free }

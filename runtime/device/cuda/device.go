@@ -45,6 +45,15 @@ func (d *Device) Info() device.Info {
 	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1), CellBytes: d.cellBytes(1), OwnMemory: true, ReadGBs: d.readGBs()}
 }
 
+// FreeBytes returns the GPU's free memory in bytes; 0: it is unknown.
+func (d *Device) FreeBytes() int64 {
+	n, err := d.GPU.Available()
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // readGBs returns the GPU's read bandwidth: the median of the profile's measurements,
 // else the product of memory clock and bus width, else 0.
 func (d *Device) readGBs() float64 {

@@ -115,6 +115,9 @@ func (s *Server) vectors(r *http.Request, req *embeddingRequest) (vectors [][]fl
 func (s *Server) embeddingTokens(r *http.Request, prompt string, input prompts) (all [][]int32, total int, err error) {
 	for i, p := range input {
 		var ids []int32
+		if err := s.checkText("input", len(p.text)); err != nil {
+			return nil, 0, err
+		}
 		if err := s.tokenizing(r, "input", len(p.text), func(tokenizer.Limit) (err error) {
 			if ids, err = s.cfg.Embedder.Tokens(prompt, p.text, p.ids); err != nil {
 				return fmt.Errorf("input %d: %w", i, err)

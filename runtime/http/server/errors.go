@@ -24,6 +24,8 @@ type apiError struct {
 	Code    *string `json:"code"`
 	retry   int     // seconds; 0: no Retry-After
 	codings string  // the content codings that the service reads; "": no Accept-Encoding
+
+	prompt, most int // of a prompt that is too long: its tokens, and the maximum; 0: another error
 }
 
 func (e *apiError) Error() string { return e.Message }
@@ -47,6 +49,14 @@ func invalid(param, format string, args ...any) *apiError {
 func (e *apiError) withCode(code string) *apiError {
 	e.Code = &code
 	return e
+}
+
+// tooLong returns the error of a prompt with more tokens than most, which are those of
+// the context, or fewer where the answer needs some.
+func (s *Server) tooLong(param string, tokens, most int) *apiError {
+	e := invalid(param, "this model's maximum context length is %d tokens; the prompt has %d; shorten it", s.cfg.Context, tokens)
+	e.prompt, e.most = tokens, most
+	return e.withCode("context_length_exceeded")
 }
 
 // errEnding is the error of requests that arrive during shutdown.

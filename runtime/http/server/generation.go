@@ -117,7 +117,11 @@ func (s *Server) limit(g generation) (int, error) {
 		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
 	}
 	if room < 0 || room == 0 && or(asked, 1) > 0 {
-		return 0, invalid(g.param, "this model's maximum context length is %d tokens; the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
+		most := s.cfg.Context
+		if room == 0 {
+			most-- // one is for the answer
+		}
+		return 0, s.tooLong(g.param, prompt, most)
 	}
 	return min(or(asked, room), room), nil
 }

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 
@@ -90,13 +89,12 @@ func (p *infillPrompt) files(r *http.Request, param string, files []infillFile, 
 	var parts [][]int32
 	for room -= len(head) + len(tail); len(files) > 0; files = files[:len(files)-1] {
 		part, err := p.file(r, param, files[len(files)-1])
-		var e *apiError
-		if errors.As(err, &e) && e.Code != nil && *e.Code == "context_length_exceeded" || err == nil && len(part) > room {
-			truncated = true
-			break
-		}
 		if err != nil {
 			return nil, false, err
+		}
+		if len(part) > room {
+			truncated = true
+			break
 		}
 		parts, room = append(parts, part), room-len(part)
 	}

@@ -4,6 +4,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -74,7 +75,10 @@ func (c *messageRun) content(b *block) any {
 // stopReason translates the reason for the end of a choice.
 func (c *messageRun) stopReason(finish string) (reason, sequence *string) {
 	stop := &c.answer.choices[0].stop
-	name := map[string]string{scheduler.FinishStop: "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}[finish]
+	name := map[string]string{scheduler.FinishStop: "end_turn", scheduler.FinishLength: "max_tokens", "tool_calls": "tool_use"}[finish]
+	if finish == scheduler.FinishLength && c.answer.generated() < *c.req.MaxTokens {
+		name = "model_context_window_exceeded" // of fewer tokens than the request allows
+	}
 	if finish == scheduler.FinishStop && stop.Word != "" {
 		name, sequence = "stop_sequence", &stop.Word
 	}
@@ -183,6 +187,9 @@ func messageError(e *apiError) (event string, body any) {
 	type inner struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
+	}
+	if e.prompt > 0 { // clients find this sentence and its numbers, and shorten the conversation
+		e = &apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.prompt, e.most)}
 	}
 	return "error", struct {
 		Type  string `json:"type"`

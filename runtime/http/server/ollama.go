@@ -72,6 +72,7 @@ type ollamaChatRequest struct {
 	ollamaCommon
 	Messages []json.RawMessage `json:"messages"` // the conversation, oldest message first; none: load the model, without effect
 	Tools    []json.RawMessage `json:"tools"`    // functions that the model may call
+	Truncate *bool             `json:"truncate"` // false: refuse a conversation that exceeds the context; default: drop its oldest messages, but not the system's
 }
 
 // An ollamaMessage is a message of Ollama's chat.
@@ -123,7 +124,7 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list, Tools: req.Tools}, set)
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list, Tools: req.Tools}, or(req.Truncate, true), set)
 }
 
 // ollamaLoad answers a request to load the model, which is always loaded: one without

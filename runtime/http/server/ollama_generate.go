@@ -51,7 +51,7 @@ func (s *Server) ollamaGenerate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list}, set)
+	return s.ollamaAnswer(w, r, &req.ollamaCommon, &chatRequest{Messages: list}, false, set)
 }
 
 // ollamaComplete continues a prompt.

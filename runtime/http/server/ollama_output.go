@@ -57,12 +57,15 @@ type ollamaWriter struct {
 }
 
 // ollamaAnswer answers a conversation.
-func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaCommon, c *chatRequest, set ollamaSet) error {
+func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaCommon, c *chatRequest, truncate bool, set ollamaSet) error {
 	o := s.ollamaWriter(w, r, q, set)
 	if err := q.fill(s, r, c); err != nil {
 		return renamed(err, ollamaKeys)
 	}
 	run, err := s.startChat(r, c)
+	if isTooLong(err) && truncate {
+		run, err = s.startShortened(r, c)
+	}
 	if err != nil {
 		return renamed(err, ollamaKeys)
 	}

@@ -30,25 +30,23 @@ func (s *Server) checkText(param string, bytes int) error {
 }
 
 // tokenizing runs f, which tokenizes text of a request, with reserved memory and within
-// the client's CPU time.
+// the client's CPU time. Texts of any length are tokenized as a whole, so that an error
+// can say how many tokens they have.
 func (s *Server) tokenizing(r *http.Request, param string, bytes int, f func(within tokenizer.Limit) error) error {
-	if err := s.checkText(param, bytes); err != nil {
-		return err
-	}
 	n := int64(bytesOfText * bytes)
 	if err := s.take(r, param, n); err != nil {
 		return err
 	}
 	defer s.giveBack(r, n)
 	err := s.work(r, func(tick func() error) error {
-		return f(tokenizer.Limit{Bytes: s.maxText(), Tokens: s.cfg.Context, Tick: tick})
+		return f(tokenizer.Limit{Tick: tick})
 	})
 	var e *apiError
 	switch {
 	case err == nil, errors.As(err, &e), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, tokenizer.ErrLong):
-		return invalid(param, "this model's maximum context length is %d tokens; the prompt has more; shorten it", s.cfg.Context).withCode("context_length_exceeded")
+		return invalid(param, "this model's maximum context length is %d tokens; the text has more; shorten it", s.cfg.Context).withCode("context_length_exceeded")
 	}
 	return invalid(param, "%v", err)
 }
@@ -68,6 +66,9 @@ func (s *Server) promptIDs(r *http.Request, param string, p promptInput) (ids []
 	})
 	if bos := int32(m.BOS); err == nil && m.AddBOS && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
 		ids = append([]int32{bos}, ids...)
+	}
+	if n := len(ids); err == nil && n > s.cfg.Context {
+		err = s.tooLong(param, n, s.cfg.Context)
 	}
 	return ids, err
 }

@@ -239,8 +239,11 @@ func (s *Server) scorePairs(r *http.Request, p shared, param string, pairs []tex
 		if limit.Cut || limit.Second > 0 { // only its beginning counts
 			pair.document = beginning(pair.document, s.maxText()-len(pair.query))
 		}
+		if err := s.checkText(param, len(pair.query)+len(pair.document)); err != nil {
+			return nil, 0, inElement(err, param, i)
+		}
 		if err := s.tokenizing(r, param, len(pair.query)+len(pair.document), func(within tokenizer.Limit) (err error) {
-			limit.Bytes, limit.Tick = within.Bytes, within.Tick
+			limit.Tick = within.Tick
 			ids[i], types[i], err = s.cfg.Reranker.Tokens(pair.query, pair.document, limit)
 			return err
 		}); err != nil {

@@ -158,7 +158,7 @@ func TestRefusedRerank(t *testing.T) {
 		`"query":"a","documents":["a"],"top_n":-1`: "top_n: expected", `"query":"a","documents":["a"],"max_chunks_per_doc":5`: "max_chunks_per_doc is not supported", `"query":"a","documents":["a"],"truncate_prompt_tokens":-2`: "truncate_prompt_tokens: expected a number between 1 and 512",
 		`"query":"` + long + `","documents":["a"],"max_tokens_per_doc":1`: "documents[0]: this model's maximum",
 		`"query":"a","documents":["a","` + long + `"]`:                    "documents[1]: this model's maximum context length is 512", `"query":"` + long + `","documents":["a"]`: "documents[0]: this model's",
-		`"query":"` + long[:300] + `","documents":["` + long[:300] + `"]`: "documents[0]: this model's maximum context length is 512 tokens; the prompt has more", `"model":"x","query":"a","documents":["a"]`: "the model \"x\" does not exist",
+		`"query":"` + long[:300] + `","documents":["` + long[:300] + `"]`: "documents[0]: this model's maximum context length is 512 tokens; the text has more", `"model":"x","query":"a","documents":["a"]`: "the model \"x\" does not exist",
 	} {
 		var got reranking
 		if status, _ := s.post(t, "/v1/rerank", `{`+body+`}`, &got); status/100 != 4 || got.Error == nil || !strings.HasPrefix(got.Error.Message, want) {

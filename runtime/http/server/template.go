@@ -15,6 +15,9 @@ func (s *Server) applyTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if n := len(prompt.IDs); n > s.cfg.Context {
+		return s.tooLong("messages", n, s.cfg.Context)
+	}
 	if err := s.takeText(r, "messages", len(prompt.Text)); err != nil {
 		return err
 	}
