@@ -113,6 +113,8 @@ func checkMessage(m *chat.Message) (unread string, err error) {
 		case err == nil && part.Type == "text" && part.Text != nil:
 		case err == nil && part.Type == "refusal" && part.Refusal != nil && m.Role == "assistant":
 			parts[k] = chat.TextPart(*part.Refusal)
+		case part.Type == "text":
+			return "", fmt.Errorf(".content[%d].text: expected a text", k)
 		case err == nil && word != "":
 			parts[k] = chat.TextPart(omitted(word))
 			if m.Role == "user" && unread == "" {

@@ -85,6 +85,8 @@ func failure(err error) *apiError {
 		return (&apiError{status: http.StatusServiceUnavailable, Message: lost.Error(), Type: serverError, retry: 10}).withCode("rank_lost")
 	case errors.Is(err, context.DeadlineExceeded):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request exceeded the time limit of this service", Type: serverError, retry: 5}).withCode("timeout")
+	case errors.Is(err, context.Canceled): // read by clients that closed only their side of the connection
+		return (&apiError{status: statusGone, Message: "the client closed the connection, or its side of it, before the answer", Type: invalidRequest}).withCode("client_closed_request")
 	case errors.Is(err, decode.ErrForbidden):
 		return invalid("", "%v", err)
 	}

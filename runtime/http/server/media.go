@@ -50,6 +50,15 @@ type messageSource struct {
 	Content json.RawMessage `json:"content"` // of content: a text or blocks
 }
 
+// UnmarshalJSON leaves out the source of a search result, which is a text.
+func (s *messageSource) UnmarshalJSON(data []byte) error {
+	type source messageSource
+	if data[0] == '"' {
+		return nil
+	}
+	return json.Unmarshal(data, (*source)(s))
+}
+
 // plain returns the text of a block that has one: of text, a document that is text, a
 // result of a search, or the name of a tool. ok is false for other blocks.
 func (b *messageBlock) plain() (text string, ok bool, err error) {

@@ -47,7 +47,6 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
 		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), arrivalKey{}, arrival{x.id, start, x}), s.cfg.Timeout)
 		defer cancel()
-		ctx = withWarnings(ctx, x)
 		ctx, held := s.reserve(ctx, caller.Name)
 		defer held.end()
 		ctx, chosen := withSelection(ctx)
@@ -60,7 +59,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 	status := x.status
 	if status == 0 {
-		status = 499 // the client disconnected before the response started
+		status = statusGone
 	}
 	s.counts.requests.Add(1, fmt.Sprint(status))
 	level := slog.LevelInfo
@@ -80,7 +79,7 @@ func (s *Server) answer(h handler) http.Handler {
 		if x, ok := w.(*exchange); ok {
 			out = x.out
 		}
-		if err == nil || errors.Is(err, errGone) || errors.Is(r.Context().Err(), context.Canceled) {
+		if err == nil || errors.Is(err, errGone) {
 			out.close(nil)
 			return
 		}
@@ -93,6 +92,9 @@ func (s *Server) answer(h handler) http.Handler {
 		}
 	})
 }
+
+// statusGone counts requests whose client disconnected before the response started.
+const statusGone = 499
 
 // errGone is returned by handlers whose client no longer reads the response.
 var errGone = errors.New("the client is gone")

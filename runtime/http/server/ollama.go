@@ -36,14 +36,14 @@ type ollamaOptions struct {
 	MirostatTau *float64 `json:"mirostat_tau"`      // Mirostat target surprise, in bits
 	MirostatEta *float64 `json:"mirostat_eta"`      // Mirostat learning rate
 	Repeat      *float64 `json:"repeat_penalty"`    // divides positive and multiplies negative logits of tokens in the text
-	RepeatLast  *int     `json:"repeat_last_n"`     // number of last tokens that the penalties count; 0: no penalty; default -1: all
+	RepeatLast  *int     `json:"repeat_last_n"`     // number of last tokens that the penalties count; 0: no penalty; -1: all; default 64
 	Frequency   float64  `json:"frequency_penalty"` // subtracted from a logit for each time the token was generated
 	Presence    float64  `json:"presence_penalty"`  // subtracted from the logits of tokens that were generated
 	Seed        *int64   `json:"seed"`              // seed of the random numbers; default: a random one per request
 	Stop        stops    `json:"stop"`              // generation ends before one of these texts
 	Predict     *int     `json:"num_predict"`       // maximum number of generated tokens; 0 or negative: the rest of the context
 	Context     *int     `json:"num_ctx"`           // no effect: the context is the service's; a warning if it is more
-	Newlines    *bool    `json:"penalize_newline"`  // refused unless true: penalties count all tokens
+	Newlines    *bool    `json:"penalize_newline"`  // no effect: penalties count all tokens; a warning if it is false
 	Keep        any      `json:"num_keep"`          // accepted without effect: the context never shifts
 	Batch       any      `json:"num_batch"`         // accepted without effect
 	GPUs        any      `json:"num_gpu"`           // accepted without effect
@@ -58,11 +58,18 @@ type ollamaOptions struct {
 // streams reports whether the answer is a stream.
 func (q *ollamaCommon) streams() bool { return or(q.Stream, true) }
 
+// ollamaWindow is Ollama's default of repeat_last_n.
+const ollamaWindow = 64
+
 // sampling returns the options as those of other APIs.
-func (o *ollamaOptions) sampling() sampling {
+func (o *ollamaOptions) sampling(d *Defaults) sampling {
+	last := o.RepeatLast
+	if last == nil && d.PenaltyWindow == 0 && (o.Repeat != nil || o.Frequency != 0 || o.Presence != 0) {
+		last = new(ollamaWindow)
+	}
 	return sampling{
 		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, TypicalP: o.TypicalP, TfsZ: o.TfsZ,
-		Mirostat: o.Mirostat, MirostatTau: o.MirostatTau, MirostatEta: o.MirostatEta, RepeatPenalty: o.Repeat, RepeatLastN: o.RepeatLast,
+		Mirostat: o.Mirostat, MirostatTau: o.MirostatTau, MirostatEta: o.MirostatEta, RepeatPenalty: o.Repeat, RepeatLastN: last,
 		FrequencyPenalty: o.Frequency, PresencePenalty: o.Presence, Seed: o.Seed, Stop: o.Stop,
 	}
 }
@@ -168,10 +175,8 @@ func (m *ollamaMessage) read(c *conversation) error {
 
 // fill sets the parts of a chat request that both kinds of requests have.
 func (q *ollamaCommon) fill(s *Server, r *http.Request, c *chatRequest) error {
-	if err := q.check(s, r); err != nil {
-		return err
-	}
-	c.sampling, c.Model, c.MaxTokens, c.Logprobs, c.TopLogprobs = q.Options.sampling(), q.Model, q.limit(), q.Logprobs, q.Top
+	q.check(s, r)
+	c.sampling, c.Model, c.MaxTokens, c.Logprobs, c.TopLogprobs = q.Options.sampling(&s.cfg.Defaults), q.Model, q.limit(), q.Logprobs, q.Top
 	var on bool
 	var effort string
 	switch {
@@ -189,16 +194,15 @@ func (q *ollamaCommon) fill(s *Server, r *http.Request, c *chatRequest) error {
 	return q.constrain(&c.sampling)
 }
 
-// check validates the options.
-func (q *ollamaCommon) check(s *Server, r *http.Request) error {
+// check warns of options that have no effect.
+func (q *ollamaCommon) check(s *Server, r *http.Request) {
 	o := &q.Options
 	if n := or(o.Context, 0); n > s.cfg.Context {
 		warn(r, fmt.Sprintf("num_ctx: %d was lowered to the service's context, %d tokens", n, s.cfg.Context))
 	}
 	if !or(o.Newlines, true) {
-		return invalid("penalize_newline", "penalize_newline: penalties count all tokens; leave it out")
+		warn(r, "penalize_newline: penalties count all tokens, so false was ignored")
 	}
-	return nil
 }
 
 // limit returns the maximum number of generated tokens, or nil.

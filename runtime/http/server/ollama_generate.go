@@ -61,7 +61,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 	if q.System != "" {
 		prompt = q.System + "\n\n" + prompt
 	}
-	c := &completionRequest{Prompt: prompts{{text: prompt}}, Model: q.Model, sampling: q.Options.sampling(), MaxTokens: q.limit(), Suffix: q.Suffix, Stream: q.streams()}
+	c := &completionRequest{Prompt: prompts{{text: prompt}}, Model: q.Model, sampling: q.Options.sampling(&s.cfg.Defaults), MaxTokens: q.limit(), Suffix: q.Suffix, Stream: q.streams()}
 	if q.Logprobs {
 		c.Logprobs = &q.Top
 	}
@@ -69,9 +69,7 @@ func (s *Server) ollamaComplete(w http.ResponseWriter, r *http.Request, q *ollam
 		all := maxTokens // the rest of the context, not the 16 tokens of OpenAI's API
 		c.MaxTokens = &all
 	}
-	if err := q.check(s, r); err != nil {
-		return err
-	}
+	q.check(s, r)
 	if err := q.constrain(&c.sampling); err != nil {
 		return err
 	}

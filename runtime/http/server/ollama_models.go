@@ -143,6 +143,9 @@ func (s *Server) ollamaPull(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := cmp.Or(req.Model, req.Name)
+	if name == "" {
+		return invalid("model", "model: expected the name of the model")
+	}
 	if base, adapter := s.lookUp(name, s.adapters.find); !base && adapter == nil {
 		return s.noModel(name)
 	}

@@ -261,7 +261,7 @@ var overNewer = map[string]string{
 	"output_format.schema": `"output_format":{"type":"json_schema","schema":{"a":` + text(300_000) + `}}`, "messages metadata": `"metadata":7`, "metadata.user_id": `"metadata":{"user_id":` + text(257) + `}`,
 	"responses metadata": `"metadata":` + object(17),
 
-	"options": `"options":7`, "options.num_predict": `"options":{"num_predict":0.5}`, "options.num_ctx": `"options":{"num_ctx":0.5}`, "options.penalize_newline": `"options":{"penalize_newline":false}`,
+	"options": `"options":7`, "options.num_predict": `"options":{"num_predict":0.5}`, "options.num_ctx": `"options":{"num_ctx":0.5}`, "options.penalize_newline": `"options":{"penalize_newline":7}`,
 	"format": `"format":"x"`, "think": `"think":7`, "ollama chat logprobs": `"logprobs":7`, "ollama generate logprobs": `"logprobs":7`, "ollama chat top_logprobs": `"logprobs":true,"top_logprobs":21`, "ollama generate top_logprobs": `"logprobs":true,"top_logprobs":21`,
 	"options.temperature": `"options":{"temperature":101}`, "options.top_p": `"options":{"top_p":2}`, "options.min_p": `"options":{"min_p":2}`, "options.typical_p": `"options":{"typical_p":2}`, "options.tfs_z": `"options":{"tfs_z":2}`,
 	"options.mirostat_tau": `"options":{"mirostat":1,"mirostat_tau":101}`, "options.mirostat_eta": `"options":{"mirostat":1,"mirostat_eta":101}`, "options.frequency_penalty": `"options":{"frequency_penalty":3}`, "options.presence_penalty": `"options":{"presence_penalty":3}`,

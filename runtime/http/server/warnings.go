@@ -3,7 +3,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,17 +19,10 @@ const (
 	maxWarning  = 500
 )
 
-type warningsKey struct{}
-
-// withWarnings lets warn write to the headers of a response.
-func withWarnings(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, warningsKey{}, x)
-}
-
 // warn adds a warning to the response, unless it has begun.
 func warn(r *http.Request, text string) {
-	x, ok := r.Context().Value(warningsKey{}).(*exchange)
-	if !ok {
+	x := exchangeOf(r)
+	if x == nil {
 		return
 	}
 	if x.out != nil { // its timer may begin the response now

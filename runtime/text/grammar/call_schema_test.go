@@ -117,7 +117,7 @@ func TestWarnings(t *testing.T) {
 		`"properties":[]`: "/a/properties", `"properties":{"x":"string"}`: "/a/properties/x: expected an object, true or false", `"items":"string"`: "/a/items", `"items":[1]`: "/a/items", `"prefixItems":{}`: "/a/prefixItems",
 		`"prefixItems":[true],"items":[true]`: "/a/items", `"anyOf":[]`: "/a/anyOf", `"allOf":{}`: "/a/allOf", `"oneOf":["a"]`: "/a/oneOf", `"not":null`: "/a/not", `"additionalProperties":null`: "/a/additionalProperties",
 		`"uniqueItems":"true"`: "/a/uniqueItems", `"nullable":"yes"`: "/a/nullable", `"$ref":3`: "/a/$ref", `"dependentRequired":{"a":3}`: "/a/dependentRequired/a", `"required":["a",1]`: "/a/required",
-		`"maxlength":1`: "/a/maxlength: this is no keyword and was ignored; maxLength is one", `"requried":["a"]`: "required is one", `"minimun":3`: "minimum is one", `"max_items":3`: "maxItems is one", `"additionalproperty":false`: "",
+		`"maxlength":1`: "/a/maxlength: this is no keyword and was ignored; maxLength is one", `"requried":["a"]`: "required is one", `"minimun":3`: "minimum is one", `"min_length":3`: "minLength is one", `"max_items":3`: "maxItems is one", `"additionalproperty":false`: "",
 		`"markdownDescription":"x"`: "", `"errorMessage":"x"`: "", `"enumNames":["x"]`: "", `"optional":true`: "", `"x-y":1`: "", `"nullable":true`: "", `"$vocabulary":{}`: "", `"widget":"x"`: "", `"note":"x"`: "", `"propertyOrder":1`: "",
 		`"maxLength":6700000`: "", `"type":"string","format":"unheard-of"`: "",
 	} {

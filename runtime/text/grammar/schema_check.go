@@ -224,13 +224,17 @@ func misspelled(word string) string {
 		return ""
 	}
 	word = plainWord(word)
+	meant, nearest := "", 3
 	for i, known := range plainWords {
-		most := min(2, len(known)/4) // "not" and "if" differ little from too many other words
-		if max(len(word)-len(known), len(known)-len(word)) <= most && distance(word, known) <= most {
-			return validating[i]
+		most := min(2, len(known)/4, nearest-1) // "not" and "if" differ little from too many other words
+		if max(len(word)-len(known), len(known)-len(word)) > most {
+			continue
+		}
+		if n := distance(word, known); n <= most {
+			meant, nearest = validating[i], n
 		}
 	}
-	return ""
+	return meant
 }
 
 // plainWord returns a word in lower case, without $, _ and -.
