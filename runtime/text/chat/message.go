@@ -173,17 +173,13 @@ func WithoutNulls(data json.RawMessage, inside string) json.RawMessage {
 	if err != nil || !bytes.Contains(data, []byte("null")) {
 		return data
 	}
-	var parts [][]byte
-	for _, f := range fields {
-		if string(f.Value) == "null" {
-			continue
+	fields = slices.DeleteFunc(fields, func(f Field) bool { return string(f.Value) == "null" })
+	for i := range fields {
+		if fields[i].Key == inside {
+			fields[i].Value = WithoutNulls(fields[i].Value, "")
 		}
-		if f.Key == inside {
-			f.Value = WithoutNulls(f.Value, "")
-		}
-		parts = append(parts, append([]byte(jsonString(f.Key)+": "), f.Value...))
 	}
-	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(", ")), []byte("}"))
+	return joinFields(fields)
 }
 
 // objectFields decodes a JSON object and keeps the order of its keys. For a repeated

@@ -62,6 +62,7 @@ func (t *Template) NewReader(tok *tokenizer.Tokenizer, prompt []int32, opts Read
 	if opts.Reasoning && r.parser.format != nil {
 		tail := tok.Decode(prompt[max(0, len(prompt)-16):], false)
 		r.parser.thinking = strings.HasSuffix(strings.TrimSpace(tail), r.parser.format.think[0])
+		r.parser.trim = r.parser.thinking
 	}
 	return r
 }

@@ -65,3 +65,28 @@ func TestReasoningEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestBlankReasoning checks that reasoning that a prompt begins and that is ended at once is
+// none, also if there are line feeds between its markers.
+func TestBlankReasoning(t *testing.T) {
+	t.Parallel()
+	tok := byteTokenizer(t)
+	source, err := os.ReadFile("testdata/templates/deepseek.jinja")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl, err := Parse(string(source), TokensOf(tok))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]string{"\n</think>\n\nYes.": "", "\n\nwhy\n</think>\n\nYes.": "why\n"} {
+		r := tmpl.NewReader(tok, tok.Encode("a<think>\n", false), ReaderOptions{Reasoning: true})
+		text, reasoning := "", ""
+		for _, d := range append(pushAll(r, tok.Encode(answer, false)), r.Flush()) {
+			text, reasoning = text+d.Content, reasoning+d.Reasoning
+		}
+		if text != "Yes." || reasoning != want {
+			t.Errorf("%q: reasoning %q, content %q", answer, reasoning, text)
+		}
+	}
+}

@@ -91,7 +91,8 @@ func (t *jinjaTemplate) probeMissing() {
 }
 
 // Render returns the prompt's text. It passes the arguments of calls as objects, as
-// template authors expect, or as strings if the template concatenates them with text.
+// template authors expect, or as strings if the template concatenates them with text; and
+// tools as they are or, if the template needs more, with all their usual keys.
 func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.Str, error) {
 	adapted := make([]Message, len(messages))
 	calls := false
@@ -100,11 +101,26 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 		calls = calls || len(m.ToolCalls) > 0
 	}
 	out, err := t.render(adapted, opts, renderAs{missing: t.missing})
-	if err == nil || !calls {
-		return out, err
+	if err == nil {
+		return out, nil
 	}
-	if again, err := t.render(adapted, opts, renderAs{argumentText: true, missing: t.missing}); err == nil {
-		return again, nil
+	complete := opts
+	complete.Tools = completeTools(opts.Tools)
+	for _, as := range []struct {
+		text    bool
+		opts    RenderOptions
+		differs bool
+	}{
+		{true, opts, calls},
+		{false, complete, complete.Tools != nil},
+		{true, complete, calls && complete.Tools != nil},
+	} {
+		if !as.differs {
+			continue
+		}
+		if again, err := t.render(adapted, as.opts, renderAs{argumentText: as.text, missing: t.missing}); err == nil {
+			return again, nil
+		}
 	}
 	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
@@ -172,6 +173,9 @@ func (f *Function) arguments(asText bool) (jinja.Value, error) {
 	if data[0] == '"' {
 		if err := json.Unmarshal(data, &text); err != nil {
 			return nil, err
+		}
+		if strings.TrimSpace(text) == "" {
+			text = "{}"
 		}
 	}
 	if asText {
