@@ -34,10 +34,10 @@ var aliveStreams = map[string]struct{ body, opening, ping, end, failed string }{
 		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"the service is shutting down\"}}\n\n",
 	},
 	"/api/chat": {
-		`"messages":[{"role":"user","content":"a"}],"options":{"num_predict":2}`, `{"model":"fake","created_at":"`, `"message":{"role":"assistant","content":""},"done":false}` + "\n", `"done":true`,
+		`"model":"FAKE","messages":[{"role":"user","content":"a"}],"options":{"num_predict":2}`, `{"model":"FAKE","created_at":"`, `"message":{"role":"assistant","content":""},"done":false}` + "\n", `"done":true`,
 		"\n{\"error\":\"the service is shutting down\"}\n",
 	},
-	"/api/generate": {`"prompt":"a","options":{"num_predict":2}`, `{"model":"fake","created_at":"`, `"response":"","done":false}` + "\n", `"done":true`, "\n{\"error\":\"the service is shutting down\"}\n"},
+	"/api/generate": {`"prompt":"a","options":{"num_predict":2}`, `{"model":"fake:latest","created_at":"`, `"response":"","done":false}` + "\n", `"done":true`, "\n{\"error\":\"the service is shutting down\"}\n"},
 	"/inferflow":    {`"text":"a","max_new_tokens":2`, `{"ret_code":"succ","text":"","time_cost":`, `"is_end":false}` + "\n", `"is_end":true}` + "\n", "\n{\"ret_code\":\"error.busy\","},
 }
 

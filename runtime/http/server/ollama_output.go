@@ -109,19 +109,25 @@ func (s *Server) ollamaAnswer(w http.ResponseWriter, r *http.Request, q *ollamaC
 func ollamaPath(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
 func (s *Server) ollamaWriter(w http.ResponseWriter, r *http.Request, q *ollamaCommon, set ollamaSet) *ollamaWriter {
-	return &ollamaWriter{s: s, req: q, set: set, out: s.newSender(w, r, q.streams()), request: r, begun: time.Now()}
+	out := s.newSender(w, r, q.streams())
+	if q.Model != "" {
+		out.setPing(ollamaPing(r, q.Model))
+	}
+	return &ollamaWriter{s: s, req: q, set: set, out: out, request: r, begun: time.Now()}
 }
 
-// ollamaPing returns a line without text. Ollama's clients read comments and empty lines
-// as errors.
-func ollamaPing(r *http.Request, model string) *ollamaAnswer {
-	a := &ollamaAnswer{Model: model, Created: time.Now().UTC()}
-	if strings.HasSuffix(r.URL.Path, "/chat") {
-		a.Message = &ollamaAnswerMessage{Role: "assistant"}
-	} else {
-		a.Response = new(string)
+// ollamaPing returns the function that formats pings as lines without text. Ollama's
+// clients read comments and empty lines as errors.
+func ollamaPing(r *http.Request, model string) func() (event string, body any) {
+	return func() (string, any) {
+		a := &ollamaAnswer{Model: model, Created: time.Now().UTC()}
+		if strings.HasSuffix(r.URL.Path, "/chat") {
+			a.Message = &ollamaAnswerMessage{Role: "assistant"}
+		} else {
+			a.Response = new(string)
+		}
+		return "", a
 	}
-	return a
 }
 
 // note keeps the log-probabilities of tokens for the next line.

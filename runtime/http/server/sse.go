@@ -14,11 +14,11 @@ type sender struct {
 	w     http.ResponseWriter
 	ctl   *http.ResponseController
 	pace  pace
-	lines bool                            // lines of JSON
-	ping  func() (event string, body any) // formats pings; a nil body is a comment
+	lines bool // lines of JSON
 
 	mu     sync.Mutex                                 // guards what follows: the timer runs on a goroutine of its own
 	failed func(e *apiError) (event string, body any) // formats errors
+	ping   func() (event string, body any)            // formats pings; a nil body is a comment
 	buf    []byte
 	open   bool // the header was sent; later errors are events
 	broken bool // the client is gone
@@ -104,7 +104,7 @@ func (s *Server) pingFormat(r *http.Request) func() (event string, body any) {
 	case messagesPath(r):
 		return func() (string, any) { return "ping", map[string]string{"type": "ping"} }
 	case ollamaPath(r):
-		return func() (string, any) { return "", ollamaPing(r, s.cfg.Model) }
+		return ollamaPing(r, tagged(s.cfg.Model))
 	case inferflowPath(r):
 		return func() (string, any) { return "", inferflowPart(r, "", false) }
 	}
@@ -116,6 +116,13 @@ func (s *sender) setFailed(failed func(e *apiError) (event string, body any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = failed
+}
+
+// setPing changes the format of pings.
+func (s *sender) setPing(ping func() (event string, body any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ping = ping
 }
 
 // add queues an event for the next flush.
