@@ -8,10 +8,10 @@ import (
 )
 
 // completeTools returns tools with a description and parameters of type object, which
-// clients may leave out and some templates read unasked; nil: they have them.
-func completeTools(list []Part) []Part {
+// clients may leave out and some templates read unasked, and whether that changed them.
+func completeTools(list []Part) (out []Part, changed bool) {
 	const none = "{}"
-	out, changed := make([]Part, len(list)), false
+	out = slices.Clone(list)
 	for i, data := range list {
 		out[i] = editKey(data, "function", none, func(function json.RawMessage) json.RawMessage {
 			function = editKey(function, "description", `""`, nil)
@@ -24,10 +24,7 @@ func completeTools(list []Part) []Part {
 		})
 		changed = changed || !bytes.Equal(out[i], data)
 	}
-	if !changed {
-		return nil
-	}
-	return out
+	return out, changed
 }
 
 // editKey returns a JSON object with the value of a key edited; edit may be nil. If the key

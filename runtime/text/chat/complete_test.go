@@ -8,7 +8,7 @@ import (
 )
 
 // TestSparseTools checks that no template refuses tools without description, parameters or
-// properties, or calls whose arguments are an empty text, and that tools a template can read
+// properties, or calls whose arguments are blank or were cut off, and that tools a template can read
 // stay as they are.
 func TestSparseTools(t *testing.T) {
 	t.Parallel()
@@ -16,9 +16,13 @@ func TestSparseTools(t *testing.T) {
 	if err != nil || len(files) < 20 {
 		t.Fatal(files, err)
 	}
-	const call = `[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":" "}}]},{"role":"tool","tool_call_id":"abcdefghi","name":"f","content":"b"}]`
+	const history = `[{"role":"user","content":"a"},
+		{"role":"assistant","tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":" "}}]},
+		{"role":"tool","tool_call_id":"abcdefghi","name":"f","content":"b"},
+		{"role":"assistant","tool_calls":[{"id":"abcdefghj","type":"function","function":{"name":"f","arguments":"{\"a\": \"b"}}]},
+		{"role":"tool","tool_call_id":"abcdefghj","name":"f","content":"b"}]`
 	var messages []Message
-	if err := json.Unmarshal([]byte(call), &messages); err != nil {
+	if err := json.Unmarshal([]byte(history), &messages); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {

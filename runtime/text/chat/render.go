@@ -92,7 +92,7 @@ func (t *jinjaTemplate) probeMissing() {
 
 // Render returns the prompt's text. It passes the arguments of calls as objects, as
 // template authors expect, or as strings if the template concatenates them with text; and
-// tools as they are or, if the template needs more, with all their usual keys.
+// tools and arguments as they are or, if the template fails, in the form that it expects.
 func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.Str, error) {
 	adapted := make([]Message, len(messages))
 	calls := false
@@ -104,21 +104,22 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 	if err == nil {
 		return out, nil
 	}
-	complete := opts
-	complete.Tools = completeTools(opts.Tools)
+	complete, changed := opts, false
+	complete.Tools, changed = completeTools(opts.Tools)
 	for _, as := range []struct {
-		text    bool
+		renderAs
 		opts    RenderOptions
 		differs bool
 	}{
-		{true, opts, calls},
-		{false, complete, complete.Tools != nil},
-		{true, complete, calls && complete.Tools != nil},
+		{renderAs{argumentText: true}, opts, calls},
+		{renderAs{objects: true}, complete, changed || slices.ContainsFunc(messages, strayArguments)},
+		{renderAs{argumentText: true}, complete, calls && changed},
 	} {
 		if !as.differs {
 			continue
 		}
-		if again, err := t.render(adapted, as.opts, renderAs{argumentText: as.text, missing: t.missing}); err == nil {
+		as.missing = t.missing
+		if again, err := t.render(adapted, as.opts, as.renderAs); err == nil {
 			return again, nil
 		}
 	}
@@ -143,6 +144,7 @@ func (t *jinjaTemplate) adapt(m Message) Message {
 // renderAs selects how messages are passed to a template.
 type renderAs struct {
 	argumentText bool // pass arguments of calls as text instead of objects
+	objects      bool // pass arguments that are no object, such as those of a call that was cut off, in one
 	missing      missingContent
 	probe        bool // use probeLimits, unless the template has its own limits
 }

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ func (m *Message) value(as renderAs) (jinja.Value, error) {
 		keys = append(keys[:len(keys):len(keys)], "content")
 	}
 	for _, key := range keys {
-		v, err := m.field(key, as.argumentText)
+		v, err := m.field(key, as)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +96,7 @@ func (m *Message) defaultKeys() []string {
 	return keys
 }
 
-func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
+func (m *Message) field(key string, as renderAs) (jinja.Value, error) {
 	switch key {
 	case "role":
 		if slices.Contains(knownRoles, m.Role) {
@@ -127,7 +126,7 @@ func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
 		}
 		list := make([]jinja.Value, len(m.ToolCalls))
 		for i := range m.ToolCalls {
-			v, err := m.ToolCalls[i].value(argumentText)
+			v, err := m.ToolCalls[i].value(as)
 			if err != nil {
 				return nil, err
 			}
@@ -144,10 +143,10 @@ func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
 }
 
 // value converts a tool call for a template.
-func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
+func (c *ToolCall) value(as renderAs) (jinja.Value, error) {
 	f := jinja.NewDict()
 	f.Set("name", jinja.UserText(c.Function.Name))
-	arguments, err := c.Function.arguments(argumentText)
+	arguments, err := c.Function.arguments(as)
 	if err != nil {
 		return nil, err
 	}
@@ -164,28 +163,47 @@ func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
 }
 
 // arguments returns the arguments of a call as an object, or as text.
-func (f *Function) arguments(asText bool) (jinja.Value, error) {
-	data := bytes.TrimSpace(f.Arguments)
-	if len(data) == 0 || string(data) == "null" {
-		data = []byte("{}")
+func (f *Function) arguments(as renderAs) (jinja.Value, error) {
+	text, err := f.argumentText()
+	if err != nil {
+		return nil, err
 	}
-	text := string(data)
-	if data[0] == '"' {
-		if err := json.Unmarshal(data, &text); err != nil {
-			return nil, err
-		}
-		if strings.TrimSpace(text) == "" {
-			text = "{}"
-		}
-	}
-	if asText {
+	if as.argumentText {
 		return jinja.UserText(text), nil
 	}
-	v, err := jinja.FromJSON([]byte(text))
-	if _, object := v.(*jinja.Dict); err != nil || !object {
+	if v, err := jinja.FromJSON([]byte(text)); err == nil {
+		if _, object := v.(*jinja.Dict); object {
+			return v, nil
+		}
+	}
+	if !as.objects {
 		return jinja.UserText(text), nil
 	}
-	return v, nil
+	d := jinja.NewDict()
+	d.Set("arguments", jinja.UserText(text))
+	return d, nil
+}
+
+// argumentText returns the arguments of a call as text; none are {}.
+func (f *Function) argumentText() (string, error) {
+	text := string(f.Arguments)
+	if strings.HasPrefix(strings.TrimSpace(text), `"`) {
+		if err := json.Unmarshal(f.Arguments, &text); err != nil {
+			return "", err
+		}
+	}
+	if s := strings.TrimSpace(text); s == "" || s == "null" {
+		return "{}", nil
+	}
+	return text, nil
+}
+
+// strayArguments reports whether a message has a call whose arguments are no object.
+func strayArguments(m Message) bool {
+	return slices.ContainsFunc(m.ToolCalls, func(c ToolCall) bool {
+		text, _ := c.Function.argumentText()
+		return !strings.HasPrefix(strings.TrimSpace(text), "{") || !json.Valid([]byte(text))
+	})
 }
 
 // jsonList decodes a list of JSON values; an empty list becomes None.
