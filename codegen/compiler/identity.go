@@ -3,7 +3,9 @@ package compiler
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -155,14 +157,22 @@ func (m *Model) generation(man *manifest.Manifest) {
 	man.GenerationFile = cmp.Or(m.Spec.GenerationConfig, "generation_config.json")
 	man.Generation = map[string]any{}
 	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, man.GenerationFile))
-	if err != nil { // older models have these settings in config.json
+	if err == nil {
+		err = json.Unmarshal(data, &man.Generation)
+	}
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+	case m.Spec.GenerationConfig == "" && errors.Is(err, fs.ErrNotExist): // older models have these settings in config.json
 		man.GenerationFile = "config.json"
 		for _, k := range settings.Older() {
 			if v, ok := m.Spec.Config[k]; ok && v != nil {
 				man.Generation[k] = v
 			}
 		}
-	} else if err := json.Unmarshal(data, &man.Generation); err != nil {
+	case errors.As(err, &kind):
+		m.opt.notice("%s is a JSON %s, expected an object; its settings are not used", man.GenerationFile, kind.Value)
+	default:
 		m.opt.notice("%s: %v; its settings are not used", man.GenerationFile, err)
 		clear(man.Generation)
 	}
