@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -122,5 +123,8 @@ func (m *model) useAdapter(name string) error {
 		m.eng.UseAdapter(nil)
 		return nil
 	}
-	return fmt.Errorf("expected one of the adapters %s", strings.Join(names, ", "))
+	if len(m.adapters) == 0 {
+		return errors.New("there are no adapters; start the chat with --lora NAME=PATH")
+	}
+	return fmt.Errorf("no adapter has this name; choose one of %s", strings.Join(names, ", "))
 }

@@ -80,7 +80,7 @@ func TestChatAdapter(t *testing.T) {
 	if want := answer(1) + answer(2) + answer(0) + answer(1); code != 0 || stdout != want {
 		t.Errorf("exit %d, got %q, expected %q: %s", code, stdout, want, stderr)
 	}
-	if !strings.Contains(stderr, "expected one of the adapters none, a, b") {
+	if !strings.Contains(stderr, "no adapter has this name; choose one of none, a, b") {
 		t.Errorf("an unknown adapter: %s", stderr)
 	}
 }

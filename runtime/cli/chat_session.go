@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
@@ -144,7 +145,7 @@ func (s *chatSession) stays(sig os.Signal) bool { return s.terminal && sig == os
 
 // take runs a command, or sends a message and answers it.
 func (s *chatSession) take(ctx context.Context, text string, signals <-chan os.Signal) error {
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	known, err := s.command(text)

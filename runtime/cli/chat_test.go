@@ -80,15 +80,15 @@ func TestChatCommands(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
 	file := filepath.Join(t.TempDir(), "saved.json")
-	code, stdout, stderr := b.chat(t, "/etc/x\n /help\n//\n/save "+file+"\n/hlep\nHello\n", "--template", lettersTemplate, "-n", "1")
+	code, stdout, stderr := b.chat(t, "/etc/x\n /help\n//\n  \t\n/save "+file+"\n/hlep\nHello\n", "--template", lettersTemplate, "-n", "1")
 	if code != 2 || !strings.Contains(stderr, "unknown command /hlep; did you mean /help?") || strings.Count(stdout, "\n") != 3 {
 		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
 	}
 	if !strings.Contains(stderr, "saved 6 messages to "+file) {
 		t.Errorf("/save says %s", stderr)
 	}
-	code, stdout, stderr = b.chat(t, "/help\n/save\n/load nothing.json\n/?\n/exit\n/never\n", "--template", lettersTemplate)
-	if code != 0 || stdout != "" || strings.Count(stderr, "forget the conversation") != 2 || !strings.Contains(stderr, "file name after the command") || !strings.Contains(stderr, "no such file") {
+	code, stdout, stderr = b.chat(t, "/help\n/save\n/load nothing.json\n/lora x\n/?\n/exit\n/never\n", "--template", lettersTemplate)
+	if code != 0 || stdout != "" || strings.Count(stderr, "forget the conversation") != 2 || !strings.Contains(stderr, "file name after the command") || !strings.Contains(stderr, "no such file") || !strings.Contains(stderr, "there are no adapters") {
 		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
 	}
 }
