@@ -29,7 +29,7 @@ type Config struct {
 	file    string            // where fields are from that are no GGUF keys
 	from    map[string]string // name of a setting → field that set it
 	refused []refusal
-	unknown []string
+	unused  []string // a line for each field that has no effect
 	vocab   int
 	bos     int // -1: none
 }
@@ -69,10 +69,10 @@ func Read(m *manifest.Manifest, ignored []string) (*Config, error) {
 	}
 	for name := range m.Generation {
 		if lookUp(name) == nil {
-			c.unknown = append(c.unknown, name)
+			c.unused = append(c.unused, fmt.Sprintf("%s (%s) is unknown and has no effect", name, c.where(name)))
 		}
 	}
-	slices.Sort(c.unknown)
+	slices.Sort(c.unused)
 	return c, nil
 }
 
@@ -197,7 +197,7 @@ func FromGGUF(meta map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, v := range meta {
 		if strings.HasPrefix(key, gguf) {
-			out[key] = jsonNumber(v)
+			out[key] = jsonValue(v)
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ var fields = []field{
 	{name: gguf + "mirostat_eta", read: value("mirostat_eta", 0, 100)},
 
 	// Length of the text.
-	{name: "max_length", read: whole("max_length", 0, 1<<30), older: true},
+	{name: "max_length", read: (*Config).readMaxLength, older: true},
 	{name: "max_new_tokens", read: whole("max_new_tokens", 0, 1<<30)},
 	{name: "min_length", read: whole("min_length", 0, 1<<30), older: true},
 	{name: "min_new_tokens", read: whole("min_new_tokens", 0, 1<<30), older: true},
@@ -64,9 +64,9 @@ var fields = []field{
 	{name: "encoder_no_repeat_ngram_size", read: whole("encoder_no_repeat_ngram_size", 0, 1<<20), older: true},
 	{name: "bad_words_ids", read: (*Config).readBadWords, older: true},
 	{name: "renormalize_logits", read: flag(func(c *Config) *bool { return &c.rules.Renormalize }), older: true},
-	{name: "forced_bos_token_id", read: tokens(func(c *Config) *[]int32 { return &c.rules.ForcedBOS }), older: true},
+	{name: "forced_bos_token_id", read: forced(func(c *Config) *[]int32 { return &c.rules.ForcedBOS }), older: true},
 	{name: "force_bos_token_to_be_generated", read: (*Config).readForceBOS, older: true},
-	{name: "forced_eos_token_id", read: tokens(func(c *Config) *[]int32 { return &c.rules.ForcedEOS }), older: true},
+	{name: "forced_eos_token_id", read: forced(func(c *Config) *[]int32 { return &c.rules.ForcedEOS }), older: true},
 	{name: "remove_invalid_values", read: flag(func(c *Config) *bool { return &c.rules.Finite }), older: true},
 	{name: "exponential_decay_length_penalty", read: (*Config).readDecay, older: true},
 	{name: "suppress_tokens", read: tokens(func(c *Config) *[]int32 { return &c.rules.Suppress }), older: true},

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -56,6 +58,25 @@ func tokens(to func(c *Config) *[]int32) reader {
 	}
 }
 
+// forced reads tokens that leave no other choice, so the vocabulary must have them.
+func forced(to func(c *Config) *[]int32) reader {
+	return func(c *Config, v any) error {
+		ids, err := idList(v)
+		*to(c) = ids
+		return cmp.Or(err, c.inVocabulary(ids))
+	}
+}
+
+// inVocabulary returns an error for an id that the vocabulary does not have.
+func (c *Config) inVocabulary(ids []int32) error {
+	for _, id := range ids {
+		if id < 0 || int(id) >= c.vocab {
+			return fmt.Errorf("token id %d: the vocabulary has %d tokens", id, c.vocab)
+		}
+	}
+	return nil
+}
+
 func idList(v any) (ids []int32, err error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -86,6 +107,16 @@ func (c *Config) readForceBOS(v any) error {
 		c.rules.ForcedBOS = []int32{int32(c.bos)}
 	}
 	return nil
+}
+
+// readMaxLength reads max_length. 20 is the default of transformers before version 5,
+// which files have without anyone's choice; it would cut an answer to nothing.
+func (c *Config) readMaxLength(v any) error {
+	if v == 20.0 {
+		c.unused = append(c.unused, "max_length 20 ("+c.where("max_length")+") is the old default of transformers and has no effect")
+		return nil
+	}
+	return whole("max_length", 0, 1<<30)(c, v)
 }
 
 func (c *Config) readStopping(v any) error {
@@ -166,19 +197,20 @@ func (c *Config) readBiases(v any) error {
 		if !ok || err != nil || len(ids) == 0 {
 			return wrong
 		}
-		for _, id := range ids {
-			if id < 0 || int(id) >= c.vocab {
-				return fmt.Errorf("token id %d: the vocabulary has %d tokens", id, c.vocab)
-			}
+		if err := c.inVocabulary(ids); err != nil {
+			return err
 		}
 		c.rules.SequenceBias = append(c.rules.SequenceBias, decode.Bias{Tokens: ids, Value: x})
 	}
 	return nil
 }
 
-// jsonNumber returns a number as JSON has it: 0.95, not the float32 nearest to it. Other
-// values stay as they are.
-func jsonNumber(v any) any {
+// jsonValue returns a value as JSON has it: 0.95, not the float32 nearest to it. What
+// JSON does not have, such as NaN, becomes text.
+func jsonValue(v any) any {
+	if _, err := json.Marshal(v); err != nil {
+		return fmt.Sprint(v)
+	}
 	switch x := v.(type) {
 	case float32:
 		f, _ := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)

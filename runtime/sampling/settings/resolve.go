@@ -176,9 +176,7 @@ func (c *Config) describe(r *Resolved) {
 			r.note(name, v, c.where(name))
 		}
 	}
-	for _, name := range c.unknown {
-		r.lines = append(r.lines, fmt.Sprintf("%s (%s) is unknown and has no effect", name, c.where(name)))
-	}
+	r.lines = append(r.lines, c.unused...)
 }
 
 // Lines says what each setting is and where it is from, one line each, for --verbose.

@@ -3,6 +3,7 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,9 @@ func TestRules(t *testing.T) {
 	if c.Stop[0] != "END" || c.Stopping != decode.StopNever || c.Limit(nil, 10, 99) != 20 || c.Limit(nil, 31, 99) != 99 || c.Limit(new(7), 10, 99) != 7 {
 		t.Errorf("%+v", c)
 	}
+	if old, err := Read(model(t, `{"max_length": 20}`), nil); err != nil || old.Limit(nil, 10, 99) != 99 || old.Whole("max_length", 0) != 0 {
+		t.Errorf("the old default of max_length limits a text: %v", err)
+	}
 	if err := c.NoBeams("chat"); err == nil || !strings.Contains(err.Error(), "num_beams is 4: chat has no beam search; --ignore-setting num_beams") {
 		t.Error(err)
 	}
@@ -193,6 +197,9 @@ func TestRefused(t *testing.T) {
 		`{"early_stopping": "soon"}`:                  "early_stopping",
 		`{"exponential_decay_length_penalty": [3]}`:   "[start, factor]",
 		`{"sequence_bias": [[[1, 50], 1.0]]}`:         "token id 50: the vocabulary has 50 tokens",
+		`{"forced_eos_token_id": [2, 50]}`:            "forced_eos_token_id: token id 50: the vocabulary has 50 tokens; --ignore-setting",
+		`{"forced_bos_token_id": -1}`:                 "forced_bos_token_id: token id -1",
+		`{"suppress_tokens": [-1, 50]}`:               "",
 		`{"guidance_scale": 1.0, "num_beam_groups": 1, "penalty_alpha": 0, "constraints": [], "dola_layers": null, "use_cache": false, "epsilon_cutoff": 0}`: "",
 	} {
 		c, err := Read(model(t, text), nil)
@@ -231,7 +238,7 @@ func TestRefused(t *testing.T) {
 // TestLines: --verbose says where each value is from.
 func TestLines(t *testing.T) {
 	t.Parallel()
-	m := model(t, `{"top_p": 0.9, "suppress_tokens": [1], "general.sampling.min_p": 0.1, "max_new_tokens": 99, "chat_format": "x", "use_cache": true}`)
+	m := model(t, `{"top_p": 0.9, "suppress_tokens": [1], "general.sampling.min_p": 0.1, "max_new_tokens": 99, "chat_format": "x", "use_cache": true, "max_length": 20}`)
 	c, err := Read(m, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -244,17 +251,18 @@ func TestLines(t *testing.T) {
 		"temperature 0.8 (built-in default)", "top_k 5 (--top-k)", "top_p 0.9 (generation_config.json top_p)", "min_p 0.1 (GGUF general.sampling.min_p)",
 		"suppress_tokens (generation_config.json suppress_tokens)", "max_new_tokens 99 (generation_config.json max_new_tokens)",
 		"chat_format (generation_config.json chat_format) is unknown and has no effect",
+		"max_length 20 (generation_config.json max_length) is the old default of transformers and has no effect",
 	}
 	if !slices.Equal(r.Lines(), want) {
 		t.Errorf("%q", r.Lines())
 	}
 }
 
-// TestFromGGUF: numbers are those of JSON, however wide the file has them.
+// TestFromGGUF: values are those of JSON, however wide the file has its numbers.
 func TestFromGGUF(t *testing.T) {
 	t.Parallel()
-	got := FromGGUF(map[string]any{gguf + "temp": float32(0.95), gguf + "top_k": uint32(40), gguf + "penalty_last_n": int32(-1), gguf + "sequence": "k", "general.name": "x"})
-	want := map[string]any{gguf + "temp": 0.95, gguf + "top_k": 40.0, gguf + "penalty_last_n": -1.0, gguf + "sequence": "k"}
+	got := FromGGUF(map[string]any{gguf + "temp": float32(0.95), gguf + "top_k": uint32(40), gguf + "penalty_last_n": int32(-1), gguf + "sequence": "k", gguf + "min_p": float32(math.NaN()), gguf + "x": []float64{math.Inf(1)}, "general.name": "x"})
+	want := map[string]any{gguf + "temp": 0.95, gguf + "top_k": 40.0, gguf + "penalty_last_n": -1.0, gguf + "sequence": "k", gguf + "min_p": "NaN", gguf + "x": "[+Inf]"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
