@@ -168,7 +168,7 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 	g := scheduler.Generation{Prompt: ids, Max: p.most, EOS: c.eos(m), Logprobs: c.Logprobs}
 	list := make([]*generatedChoice, c.Choices)
 	texts := make([]*tokenizer.Stream, c.Choices)
-	set, err := p.Settings, error(nil)
+	set := p.Settings
 	for i := range list {
 		sampler, err := decode.NewSampler(set, len(ids))
 		if err != nil {
@@ -184,6 +184,7 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 	}
 	var name func(int32) string
 	if c.Logprobs >= 0 {
+		var err error
 		if name, err = m.tokenNames(); err != nil {
 			return nil, err
 		}
