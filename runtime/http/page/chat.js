@@ -200,11 +200,17 @@ async function answer() {
   const mine = turns; // a new chat begins with another list
   const a = {role: "assistant", content: "", thought: "", tokens: 0, first: 0, last: 0, finish: "", failed: ""};
   const {box, bar, facts, draw} = drawing(a);
-  let drawn = false;
+  let drawn = false, pause = 0; // a long text takes longer to draw, and is drawn less often
   const soon = () => {
     if (drawn) return;
     drawn = true;
-    requestAnimationFrame(() => { drawn = false; const low = nearEnd(); draw(); if (low) scroll(); });
+    setTimeout(() => requestAnimationFrame(() => {
+      const from = performance.now(), low = nearEnd();
+      drawn = false;
+      draw();
+      if (low) scroll();
+      pause = 4 * (performance.now() - from);
+    }), pause);
   };
   box.classList.add("waiting");
   for (const b of document.querySelectorAll(".again")) b.remove();

@@ -10,6 +10,7 @@ function el(name, attrs, ...kids) {
 }
 
 const markdownDepth = 8; // of blocks in blocks and of emphasis in emphasis; deeper text stays plain
+const inlineLimit = 50000; // characters of a paragraph; a longer one stays plain
 const fence = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
 const heading = /^ {0,3}(#{1,6})\s+(.*)$/;
 const item = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
@@ -143,7 +144,7 @@ function inline(text, depth) {
   const out = [], dead = new Set();
   let plain = "", i = 0;
   const push = nodes => { if (plain) out.push(plain); plain = ""; out.push(...nodes); };
-  if (depth > markdownDepth) return [text];
+  if (depth > markdownDepth || text.length > inlineLimit) return [text];
   while (i < text.length) {
     const c = text[i], found =
       (c === "$" || c === "\\") && mathSpan(text, i, dead) || (

@@ -15,6 +15,7 @@ import pathlib
 import re
 import shutil
 import sys
+import time
 
 from common import check, comes, contrasts, failures, no_overflow, watch
 from playwright.sync_api import expect, sync_playwright
@@ -176,6 +177,18 @@ def rich(page, folder):
     check("no formula was run", page.evaluate("window.pwned === undefined"))
     no_overflow(page, "formulas")
     shot(page, folder, "rich")
+
+
+def long(page):
+    """A text of a megabyte is shown, and the page can be used while it comes."""
+    text = "a *b* `c` " * 20000 + "\n\n```python\n" + 'x = "a" + 1  # b\n' * 50000 + "```\n"
+    start = time.monotonic()
+    scripted(page, text, size=4000)
+    done(page)
+    check("a megabyte is drawn in time", time.monotonic() - start < 15, time.monotonic() - start)
+    check("all of it is shown", page.locator(".assistant .md").last.evaluate("e => e.textContent.length") > 1_000_000)
+    page.keyboard.press("Alt+N")
+    expect(page.locator("#examples button").first).to_be_visible()
 
 
 def attach(page, sent, folder):
@@ -471,6 +484,7 @@ def chat(browser, url, page, sent, shots):
     rich(page, shots)
     attach(page, sent, shots)
     keeps(page, sent)
+    long(page)
     faults(browser, url, shots)
     stop(page, sent, shots)
     settings(page, sent, shots)
