@@ -72,7 +72,7 @@ func (f *servingFlags) defaults(m *model) (d server.Defaults, err error) {
 		return d, err
 	}
 	return server.Defaults{
-		Settings: set.Settings, ReasoningBudget: &f.Reasoning, EOS: set.Rules.EOS, Stop: set.Stop,
+		Settings: set.Settings, OwnPenalty: set.OwnPenalty, ReasoningBudget: &f.Reasoning, EOS: set.Rules.EOS, Stop: set.Stop,
 		MaxTokens: cmp.Or(f.MaxTokens, m.manifest.Engine.MaxOutput, set.Whole("max_new_tokens", 0)), MaxLength: set.Whole("max_length", 0),
 	}, nil
 }

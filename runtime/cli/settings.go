@@ -66,6 +66,7 @@ func number(v *int) *float64 {
 type sampling struct {
 	decode.Settings
 	*settings.Config
+	OwnPenalty bool // as in settings.Resolved
 }
 
 // resolve returns the settings of the flags, the model and the defaults. quiet says that
@@ -95,5 +96,5 @@ func (m *model) resolve(f *settingFlags, flags settings.Flags, quiet bool) (*sam
 			set.Exclude = []int32{id}
 		}
 	}
-	return &sampling{set, c}, nil
+	return &sampling{set, c, r.OwnPenalty}, nil
 }

@@ -49,6 +49,15 @@ func TestDefaults(t *testing.T) {
 	if got, _ := cut(`,"top_k":0` + more); got != drawn {
 		t.Errorf("top_k 0 in the request: %q, expected %q", got, drawn)
 	}
+	own := serve(func(d *server.Defaults) { d.OwnPenalty, d.Penalty, d.PenaltyWindow = true, 1.5, 64 })
+	if got, _ := own(more); got == drawn {
+		t.Errorf("the penalty of requests that say nothing has no effect: %q", got)
+	}
+	for _, keys := range []string{`,"temperature":1`, `,"top_k":0`, `,"repetition_penalty":1`} {
+		if got, _ := own(keys + more); got != drawn {
+			t.Errorf("%s: %q, expected %q without the penalty", keys, got, drawn)
+		}
+	}
 	rules := serve(func(d *server.Defaults) {
 		d.Temperature, d.Penalty, d.Rules.NoRepeat, d.Rules.Suppress, d.Rules.ForcedEOS = 0, 1.5, 1, []int32{20, 21, 22}, []int32{40}
 	})

@@ -64,7 +64,7 @@ const ollamaWindow = 64
 // sampling returns the options as those of other APIs.
 func (o *ollamaOptions) sampling(d *Defaults) sampling {
 	last := o.RepeatLast
-	if last == nil && d.PenaltyWindow == 0 && (o.Repeat != nil || o.Frequency != 0 || o.Presence != 0) {
+	if last == nil && (d.PenaltyWindow == 0 || d.OwnPenalty) && (o.Repeat != nil || o.Frequency != 0 || o.Presence != 0) {
 		last = new(ollamaWindow)
 	}
 	return sampling{

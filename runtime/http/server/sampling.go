@@ -21,6 +21,7 @@ import (
 // Defaults are the values of keys that a request leaves out.
 type Defaults struct {
 	decode.Settings          // its slices must not change
+	OwnPenalty      bool     // the repetition penalty is that of requests which say nothing of sampling
 	MaxTokens       int      // 0: the rest of the context
 	MaxLength       int      // maximum tokens of a prompt and its answer; 0: the context
 	ReasoningBudget *int     // maximum number of tokens of reasoning; nil or -1: no limit
@@ -99,6 +100,9 @@ func (p *sampling) eos(own []int32) []int32 {
 // settings returns the settings that the samplers of a request share.
 func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	set := s.cfg.Defaults.Settings
+	if s.cfg.Defaults.OwnPenalty && (p.draws() || p.penalizes()) {
+		set.Penalty, set.PenaltyWindow = 0, 0
+	}
 	set.Temperature, set.MinP, set.Typical = or(p.Temperature, set.Temperature), or(p.MinP, set.MinP), or(p.TypicalP, set.Typical)
 	set.TopK = max(0, or(p.TopK, set.TopK)) // -1 also means all tokens
 	if p.TopP != nil {
@@ -126,6 +130,21 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	return set, s.setMethod(&set, p)
 }
 
+// draws reports whether a request says how tokens are drawn.
+func (p *sampling) draws() bool {
+	return p.Temperature != nil || p.cuts() || p.Mirostat != 0 || len(p.Strategy) > 0
+}
+
+// cuts reports whether a request limits the candidates.
+func (p *sampling) cuts() bool {
+	return p.TopK != nil || p.TopP != nil || p.MinP != nil || p.TypicalP != nil || p.TfsZ != 0
+}
+
+// penalizes reports whether a request has a penalty.
+func (p *sampling) penalizes() bool {
+	return p.RepetitionPenalty != nil || p.RepeatPenalty != nil || p.RepeatLastN != nil || p.FrequencyPenalty != 0 || p.PresencePenalty != 0
+}
+
 // setMethod sets the sampling method of a request, and what else may be invalid. A
 // request that limits the candidates, or is greedy, does not use the default method.
 func (s *Server) setMethod(set *decode.Settings, p *sampling) (err error) {
@@ -139,11 +158,10 @@ func (s *Server) setMethod(set *decode.Settings, p *sampling) (err error) {
 	if err != nil {
 		return err
 	}
-	own := p.TopK == nil && p.TopP == nil && p.MinP == nil && p.TypicalP == nil && p.TfsZ == 0
-	if name != "" || !own || p.Temperature != nil && *p.Temperature == 0 {
+	if name != "" || p.cuts() || p.Temperature != nil && *p.Temperature == 0 {
 		set.Strategy = name
 	}
-	if set.Strategy != "" && own {
+	if set.Strategy != "" && !p.cuts() {
 		set.TopK, set.TopP, set.MinP, set.Typical, set.TailFree = 0, 0, 0, 0, 0
 	}
 	return nil
@@ -229,6 +247,9 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation, limit int)
 		seed = uint64(*p.Seed)
 	}
 	list := make([]*decode.Sampler, p.choices())
+	if g.constraint != nil && s.cfg.Defaults.OwnPenalty && !p.penalizes() {
+		set.Penalty = 0 // structured output repeats marks and names, and ends by itself
+	}
 	for i := range list {
 		set.Seed, set.Mask = seed+uint64(i), nil
 		if c := g.constraint; c != nil {

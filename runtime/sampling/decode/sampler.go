@@ -52,6 +52,7 @@ type Sampler struct {
 	set     Settings
 	draw    next
 	plain   bool // logits are used unchanged
+	light   bool // but for a repetition penalty of a few tokens
 	bias    []tokenBias
 	counts  []tokenCount  // tokens that were picked
 	index   map[int32]int // token → index in counts
@@ -117,7 +118,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
 		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p")
 	}
-	c.plain = c.set.plain()
+	c.classify()
 	return c, nil
 }
 
@@ -132,16 +133,23 @@ func (set *Settings) SearchRules(prompt []int32) Rules {
 	return r
 }
 
-// plain reports whether the settings leave logits unchanged.
-func (s *Settings) plain() bool {
-	return s.Rules.plain() && s.Frequency == 0 && s.Presence == 0 && len(s.Bias) == 0 && s.Mask == nil
+// classify sets plain and light.
+func (c *Sampler) classify() {
+	set := &c.set
+	rest := set.Rules
+	rest.Penalty = 0
+	free := rest.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
+	none := set.Penalty == 0 || set.Penalty == 1
+	_, standard := c.draw.(*StandardSampler)
+	c.plain = free && none
+	c.light = free && set.Penalty > 1 && set.PenaltyWindow > 0 && standard && set.TopK > 0 && set.Temperature > 0
 }
 
 // Restart begins another text, with a prompt of so many tokens and at most so many after
 // it, and a mask of its own; nil: none. Random numbers continue.
 func (c *Sampler) Restart(prompt, most int, mask Mask) {
 	c.set.Mask = mask
-	c.plain = c.set.plain()
+	c.classify()
 	c.set.Rules.Prompt, c.set.Rules.MaxLength, c.set.Rules.Source = prompt, prompt+most, nil
 	c.counts = c.counts[:0]
 	clear(c.index)
@@ -154,6 +162,13 @@ func (c *Sampler) Ready(notify func()) bool { return c.set.Mask == nil || c.set.
 // Next picks the token after history, which contains the prompt and the picked tokens.
 // It does not change logits.
 func (c *Sampler) Next(logits []float32, history []int32) (int32, error) {
+	if c.light {
+		token, err := c.draw.(*StandardSampler).fromLargest(logits, recent(history, c.set.PenaltyWindow), float32(c.set.Penalty))
+		if err != nil {
+			return 0, err
+		}
+		return c.note(token)
+	}
 	row, err := c.prepare(logits, history)
 	if err != nil {
 		return 0, err

@@ -361,3 +361,35 @@ func TestPenaltyWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestLightPenalty checks that a repetition penalty of the last tokens gives the same tokens
+// with and without a copy of the row.
+func TestLightPenalty(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for trial := range 100 {
+		set := Settings{Options: Options{
+			Temperature: 0.3 + 2*rng.Float64(), TopK: 1 + rng.IntN(50), TopP: rng.Float64(), MinP: rng.Float64() / 10,
+			Penalty: 1 + rng.Float64(), PenaltyWindow: 1 + rng.IntN(80), Seed: uint64(trial),
+		}}
+		light, err := NewSampler(set, 0)
+		if err != nil || !light.light {
+			t.Fatal(err)
+		}
+		whole, _ := NewSampler(set, 0)
+		whole.light = false
+		vocab := 1 + rng.IntN(400)
+		row, history := make([]float32, vocab), []int32{}
+		for range 20 {
+			for i := range row {
+				row[i] = float32(rng.IntN(40)-20) / 2 // with equal ones
+			}
+			a, err := light.Next(row, history)
+			b, wrong := whole.Next(row, history)
+			if err != nil || wrong != nil || a != b {
+				t.Fatalf("trial %d: tokens %d (%v) and %d (%v)", trial, a, err, b, wrong)
+			}
+			history = append(history, a)
+		}
+	}
+}

@@ -46,6 +46,10 @@ func setWindow(s *decode.Settings, v float64) {
 // are drawn.
 var builtIn = map[string]float64{"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
+// ownPenalty holds the repetition penalty where nobody chooses how tokens are drawn. Without
+// it, small models repeat themselves until the limit: docs/benchmarks/serving.md.
+var ownPenalty = map[string]float64{"repetition_penalty": 1.05, "penalty_window": 64}
+
 // Share returns a top_p in the sense of decode.Options, where 0 is off. To everyone else
 // it is the smallest share: the most probable token.
 func Share(p float64) float64 {
@@ -77,7 +81,8 @@ func (f *Flags) samples() bool {
 // Resolved are the settings of a text, before those of a request.
 type Resolved struct {
 	decode.Settings
-	lines []string
+	OwnPenalty bool // the repetition penalty is the built-in one: nobody chose how tokens are drawn
+	lines      []string
 }
 
 // Resolve returns the settings of texts. Each value is the flag's, else the
@@ -96,8 +101,12 @@ func (c *Config) Resolve(f Flags, quiet bool) (*Resolved, error) {
 	case r.Strategy != "":
 		r.note("strategy", r.Strategy, c.where(gguf+"mirostat"))
 	}
+	r.OwnPenalty = drawn && r.Strategy == "" && c.leavesOpen(&f)
 	for _, s := range numbers {
 		v, from := c.choose(&f, s.name, drawn)
+		if own, ok := ownPenalty[s.name]; ok && r.OwnPenalty {
+			v, from = own, builtInSource
+		}
 		if from == "" || s.cut && r.Strategy != "" {
 			continue
 		}
@@ -123,17 +132,33 @@ func (c *Config) choose(f *Flags, name string, drawn bool) (v float64, from stri
 	if v, ok := c.values[name]; ok {
 		return v, c.where(c.from[name])
 	}
-	const own = "built-in default"
 	v, ok := builtIn[name]
 	switch {
 	case temperature && !drawn:
-		return 0, own
+		return 0, builtInSource
 	case temperature && c.method(f) != "":
-		return 1, own
+		return 1, builtInSource
 	case ok && drawn:
-		return v, own
+		return v, builtInSource
 	}
 	return 0, ""
+}
+
+// builtInSource says that a value is the built-in one.
+const builtInSource = "built-in default"
+
+// leavesOpen reports whether neither the flags nor the configuration say how tokens are
+// drawn, or penalized.
+func (c *Config) leavesOpen(f *Flags) bool {
+	if c.sample != nil && !*c.sample && !f.samples() {
+		return false
+	}
+	return !slices.ContainsFunc(numbers, func(s number) bool {
+		_, flag := f.Values[s.name]
+		_, stored := c.values[s.name]
+		_, penalty := ownPenalty[s.name]
+		return (s.draws || penalty) && (flag || stored)
+	})
 }
 
 // method returns the named sampling method with its parameters, or "". Whoever sets a

@@ -66,7 +66,7 @@ func model(t *testing.T, text string) *manifest.Manifest {
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	builtIn := decode.Options{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05}
+	builtIn := decode.Options{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, Penalty: 1.05, PenaltyWindow: 64}
 	hot := Flags{Values: map[string]float64{"temperature": 1.5}}
 	for _, c := range []struct {
 		model string
