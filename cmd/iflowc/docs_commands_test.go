@@ -75,6 +75,7 @@ var notRun = []struct{ command, why string }{
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},
 	{"script/bench-baselines", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
+	{"script/check-endings", "needs a model; script/check-all runs it"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
 	{"script/perplexity-table --reference", "needs transformers"},
 	{"script/quality-table", "needs llama.cpp, which takes minutes to build, and a quiet machine"},

@@ -28,8 +28,9 @@ void iflowc_close(iflowc_model model);
 /* What the model is: {"name": …, "network": …, "parameters": …, "vocabulary": …, "context": …}. The caller frees it. */
 char *iflowc_info(iflowc_model model);
 
-/* Continues a prompt. Options: {"max_tokens": 0, "temperature": 0, "top_k": 0, "top_p": 0, "min_p": 0,
- * "repetition_penalty": 0, "seed": 0, "stop": ["…"], "schema": {…}}. Returns 0, or −1 with a message. */
+/* Continues a prompt. Options: {"max_tokens": 48, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
+ * "repetition_penalty": 1, "seed": 1, "stop": ["…"], "schema": {…}}. Temperature 0 is greedy. What is left out is the model's own, else
+ * iflowc_generate is greedy and iflowc_chat samples. Returns 0, or −1 with a message. */
 int32_t iflowc_generate(iflowc_model model, const char *prompt, const char *options, iflowc_piece piece, void *user, char **error);
 
 /* Answers a conversation, by the model's chat template: messages is [{"role": "user", "content": "…"}, …]. */

@@ -128,6 +128,7 @@ class Plan:
         for name, words in ALONE.items():
             yield Check(f"stage {name}", "stages", lambda words=words: script(words, full), alone=True)
         yield Check("stage soak", "stages", self.soak, alone=True)
+        yield Check("endings", "stages", lambda: script(["script/check-endings", "--smollm2"]), alone=True)
 
     def soak(self):
         folder, to = pathlib.Path(command(["script/fetch-smollm2"]).splitlines()[-1]).parent, self.scratch / "soak"
