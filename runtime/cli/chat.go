@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
@@ -82,6 +83,9 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 	}
 	if err := set.NoBeams("chat"); err != nil {
 		return nil, wrong(err)
+	}
+	if c.Seed == nil {
+		set.Seed = rand.Uint64()
 	}
 	tok, err := m.tokenizer()
 	if err != nil {

@@ -26,7 +26,7 @@ type samplingFlags struct {
 	Presence  float64           `name:"presence-penalty" placeholder:"F" help:"Presence penalty: subtract F from the logits of tokens that were generated."`
 	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Logit bias: add F to a token's logit; may be repeated."`
 	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"Acceptance of draft tokens: match (same text), rejection (same distribution), top (within top-k, top-p and min-p) or typical (Medusa's rule)."`
-	Seed      *uint64           `placeholder:"S" help:"Random seed (default: 0)."`
+	Seed      *uint64           `placeholder:"S" help:"Random seed (default: 0, in chat another one at each start)."`
 }
 
 // A sampler picks the next token from logits and the tokens before it.
