@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/server"
@@ -89,6 +90,60 @@ func TestKeepAlive(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKeepAliveInSteps checks that a stream whose first step is slow sends pings: a long
+// prefill, and a step with drafts.
+func TestKeepAliveInSteps(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]string{
+		"prefill": `"prompt":"` + strings.Repeat("a", 400) + `"`,
+		"drafts":  `"prompt":"Hello","temperature":0,"speculate":"greedy"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open := make(chan struct{})
+			slow := func(s *device.Step) bool { return name == "prefill" || s.OutRows > 1 }
+			s := start(t, func(c *server.Config, _ *scheduler.Options, e *engine.Options) {
+				e.Draft, c.Drafter = 6, draftsGreedy
+				server.SetPace(c, time.Millisecond, 5*time.Millisecond)
+			}, func(d device.Device) device.Device { return slowDevice{d, slow, open} })
+			stream := openStream(t, s, "/v1/completions", keys+`,"max_tokens":20`)
+			stream.until(t, ": ping\n\n: ping\n\n: ping\n\n")
+			close(open)
+			if text := stream.rest(t); !strings.HasSuffix(text, "data: [DONE]\n\n") {
+				t.Errorf("the stream ends with %.200q", text[max(0, len(text)-200):])
+			}
+		})
+	}
+}
+
+// A slowDevice holds the steps that slow chooses until a channel is closed.
+type slowDevice struct {
+	device.Device
+	slow func(s *device.Step) bool
+	open chan struct{}
+}
+
+func (d slowDevice) Start(cfg *device.Config) (device.Context, error) {
+	c, err := d.Device.Start(cfg)
+	return slowContext{c, d}, err
+}
+
+type slowContext struct {
+	device.Context
+	slowDevice
+}
+
+func (c slowContext) Submit(s *device.Step) func() error {
+	held := c.slow(s)
+	wait := c.Context.Submit(s)
+	return func() error {
+		if held {
+			<-c.open
+		}
+		return wait()
 	}
 }
 

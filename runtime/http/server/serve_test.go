@@ -73,7 +73,8 @@ type service struct {
 	eng *engine.Engine
 }
 
-func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.Options)) *service {
+// start starts a service. The engine's device is what the functions make of the fake model.
+func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.Options), wrap ...func(device.Device) device.Device) *service {
 	t.Helper()
 	m := devicetest.Manifest()
 	m.Hash = "0123456789abcdef"
@@ -96,6 +97,9 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	var dev device.Device = lib
 	if eo.AdapterBytes > 0 {
 		dev = &devicetest.Adapters{Device: lib}
+	}
+	for _, f := range wrap {
+		dev = f(dev)
 	}
 	eng, err := engine.Open(engine.Model{Manifest: m, Device: dev, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
