@@ -48,9 +48,9 @@ const checks = {
     assert.deepEqual([message.thinking, message.content], ['"' + thought, 'hello"']);
   },
   async models() {
-    assert.deepEqual((await client.list()).models.map((m) => m.model), [model]);
+    assert.deepEqual((await client.list()).models.map((m) => m.model), [model + ":latest"]);
     assert.ok((await client.show({ model })).capabilities.includes("tools"));
-    assert.deepEqual((await client.ps()).models.map((m) => m.model), [model]);
+    assert.deepEqual((await client.ps()).models.map((m) => m.model), [model + ":latest"]);
     assert.ok((await client.version()).version);
   },
   async embed() {

@@ -99,10 +99,10 @@ class Ollama(Suite):
 
     def check_models(self):
         models = self.client.list().models
-        assert [m.model for m in models] == [self.model] and models[0].size > 0 and models[0].details.quantization_level
+        assert [m.model for m in models] == [self.model + ":latest"] and models[0].size > 0 and models[0].details.quantization_level
         show = self.client.show(self.model)
         assert "completion" in show.capabilities and "tools" in show.capabilities and show.template and show.modelinfo
-        assert [m.model for m in self.client.ps().models] == [self.model]
+        assert [m.model for m in self.client.ps().models] == [self.model + ":latest"]
 
     def check_embed(self):
         answer = self.client.embed(model=self.model, input=["a dog", "the dog"])
@@ -113,7 +113,7 @@ class Ollama(Suite):
             (404, lambda: self.chat(model="nobody")),
             (404, lambda: self.client.show("nobody")),
             (400, lambda: self.chat(options={"temperature": -1})),
-            (400, lambda: self.chat(format={"type": "nothing"})),
+            (400, lambda: self.chat(format={"$ref": "#/nothing"})),
             (400, lambda: self.chat(messages=[{"role": "user", "content": "word " * 40000}])),
             (400, lambda: list(self.chat(messages=[{"role": "user", "content": "word " * 40000}], stream=True))),
             (400, lambda: self.chat(messages=[{"role": "user", "content": "a", "images": [b"x"]}])),
