@@ -75,11 +75,12 @@ func reasonedReply(t *testing.T, s *service, path, body string) (out reply) {
 	if status, _ := s.post(t, path, body, &got); status != 200 {
 		t.Fatalf("%s: status %d, %+v", body, status, got.Error)
 	}
-	for _, c := range got.Choices {
-		for _, call := range c.Message.Calls {
-			return reply{c.Message.Reasoning, call.Function.Name + call.Function.Arguments}
+	if len(got.Choices) > 0 {
+		m := got.Choices[0].Message
+		if len(m.Calls) > 0 {
+			return reply{m.Reasoning, m.Calls[0].Function.Name + m.Calls[0].Function.Arguments}
 		}
-		return reply{c.Message.Reasoning, c.Message.Content}
+		return reply{m.Reasoning, m.Content}
 	}
 	for _, c := range got.Content {
 		out.reasoning += c.Thinking
