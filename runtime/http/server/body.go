@@ -117,7 +117,7 @@ func badJSON(err error) error {
 // wrongKind returns the error for a value of the wrong JSON type.
 func wrongKind(e *json.UnmarshalTypeError) error {
 	field := e.Field
-	for _, common := range []string{"sampling.", "structured.", "shared.", "ollamaCommon."} { // keys common to several requests
+	for _, common := range []string{"sampling.", "structured.", "shared.", "reasoningKeys.", "ollamaCommon."} { // keys common to several requests
 		field = strings.TrimPrefix(field, common)
 	}
 	if field == "" {

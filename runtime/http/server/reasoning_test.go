@@ -139,6 +139,10 @@ func TestReasoningBudget(t *testing.T) {
 	if got := reasonedReply(t, s, ollama, `{"messages":[{"role":"user","content":"a"}],"stream":false,"think":false,"options":{"num_predict":9,"seed":3}}`); got.reasoning != "" || got.text == "" {
 		t.Errorf("think: false: %+v", got)
 	}
+	var wrong struct{ Error struct{ Param string } }
+	if status, _ := s.post(t, chat, "{"+ask+`"thinking_token_budget":"x"}`, &wrong); status != 400 || wrong.Error.Param != "thinking_token_budget" {
+		t.Errorf("a budget that is no number: status %d, %+v", status, wrong)
+	}
 	for _, body := range []string{`"reasoning_effort":"banana"`, `"thinking_token_budget":-2`, `"thinking":{"type":"maybe"}`} {
 		if status, _ := s.post(t, chat, "{"+ask+body+"}", nil); status != 400 {
 			t.Errorf("%s: status %d", body, status)
