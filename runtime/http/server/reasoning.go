@@ -109,11 +109,14 @@ func (r *chatRequest) askedBudget() (budget *int, err error) {
 // answer; nil: nothing. constrained: the answer has a mask, which begins after reasoning
 // that the prompt has begun.
 func (s *Server) reasoning(r *chatRequest, prompt []int32, tools []json.RawMessage, constrained bool, eos []int32) func() decode.Reasoning {
-	read := func() *chat.Reader {
+	if !constrained && (r.budget < 0 || !s.cfg.Template.MarksReasoning()) {
+		return nil
+	}
+	read := func() *chat.Reader { // reads the whole prompt
 		return s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt, chat.ReaderOptions{Tools: len(tools) > 0, Schemas: tools, Reasoning: true})
 	}
 	inside := read().Reasoning()
-	if constrained && !inside || !constrained && (r.budget < 0 || !s.cfg.Template.MarksReasoning()) {
+	if constrained && !inside {
 		return nil
 	}
 	var inner []uint64
