@@ -48,7 +48,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.settings(p, g.eos)
+	set, err := s.settings(p, g.eos, false)
 	if err != nil {
 		return nil, err
 	}

@@ -97,10 +97,11 @@ func (p *sampling) eos(own []int32) []int32 {
 	return list
 }
 
-// settings returns the settings that the samplers of a request share.
-func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
+// settings returns the settings that the samplers of a request share. Structured output,
+// which is constrained, repeats marks and names, and ends by itself.
+func (s *Server) settings(p *sampling, eos []int32, constrained bool) (decode.Settings, error) {
 	set := s.cfg.Defaults.Settings
-	if s.cfg.Defaults.OwnPenalty && (p.draws() || p.penalizes()) {
+	if s.cfg.Defaults.OwnPenalty && (constrained || p.draws() || p.penalizes()) {
 		set.Penalty, set.PenaltyWindow = 0, 0
 	}
 	set.Temperature, set.MinP, set.Typical = or(p.Temperature, set.Temperature), or(p.MinP, set.MinP), or(p.TypicalP, set.Typical)
@@ -237,7 +238,7 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 
 // samplers returns one sampler per choice.
 func (s *Server) samplers(r *http.Request, p *sampling, g generation, limit int) ([]*decode.Sampler, error) {
-	set, err := s.settings(p, g.eos)
+	set, err := s.settings(p, g.eos, g.constraint != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -247,9 +248,6 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation, limit int)
 		seed = uint64(*p.Seed)
 	}
 	list := make([]*decode.Sampler, p.choices())
-	if g.constraint != nil && s.cfg.Defaults.OwnPenalty && !p.penalizes() {
-		set.Penalty = 0 // structured output repeats marks and names, and ends by itself
-	}
 	for i := range list {
 		set.Seed, set.Mask = seed+uint64(i), nil
 		if c := g.constraint; c != nil {
