@@ -19,7 +19,7 @@ func Nearest(have string, words []string) string {
 	have = strings.ToLower(have[:min(len(have), maxName)])
 	best, bound := "", len(have)/3+2
 	for _, w := range words {
-		if d := distance(have, strings.ToLower(w), bound); d < bound && d < len(w) {
+		if d := Distance(have, strings.ToLower(w), bound); d < bound && d < len(w) {
 			best, bound = w, d
 		}
 	}
@@ -34,9 +34,9 @@ func Nearest(have string, words []string) string {
 	return ""
 }
 
-// distance returns the number of insertions, deletions, replacements and swaps of
+// Distance returns the number of insertions, deletions, replacements and swaps of
 // neighbors that turn a into b (optimal string alignment), at most limit.
-func distance(a, b string, limit int) int {
+func Distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}

@@ -31,8 +31,8 @@ func TestDistance(t *testing.T) {
 		a, b        string
 		limit, want int
 	}{{"kitten", "sitting", 9, 3}, {"ab", "ba", 9, 1}, {"", "abc", 9, 3}, {"", "abc", 2, 2}, {"same", "same", 9, 0}} {
-		if got := distance(c.a, c.b, c.limit); got != c.want {
-			t.Errorf("distance(%q, %q, %d) = %d, want %d", c.a, c.b, c.limit, got, c.want)
+		if got := Distance(c.a, c.b, c.limit); got != c.want {
+			t.Errorf("Distance(%q, %q, %d) = %d, want %d", c.a, c.b, c.limit, got, c.want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A valueType is a type of the values of keywords.
@@ -227,10 +229,7 @@ func misspelled(word string) string {
 	meant, nearest := "", 3
 	for i, known := range plainWords {
 		most := min(2, len(known)/4, nearest-1) // "not" and "if" differ little from too many other words
-		if max(len(word)-len(known), len(known)-len(word)) > most {
-			continue
-		}
-		if n := distance(word, known); n <= most {
+		if n := spelling.Distance(word, known, most+1); n <= most {
 			meant, nearest = validating[i], n
 		}
 	}
@@ -240,31 +239,4 @@ func misspelled(word string) string {
 // plainWord returns a word in lower case, without $, _ and -.
 func plainWord(word string) string {
 	return strings.NewReplacer("$", "", "_", "", "-", "").Replace(strings.ToLower(word))
-}
-
-// distance returns the number of letters that differ between two words: letters that are
-// left out, added, replaced, or exchanged with their neighbor.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range b {
-		rows[0][j+1] = j + 1
-	}
-	for i := range len(a) {
-		for j := range len(b) {
-			same := 1
-			if a[i] == b[j] {
-				same = 0
-			}
-			best := min(rows[i][j]+same, rows[i][j+1]+1, rows[i+1][j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				best = min(best, rows[i-1][j-1]+1)
-			}
-			rows[i+1][j+1] = best
-		}
-	}
-	return rows[len(a)][len(b)]
 }
