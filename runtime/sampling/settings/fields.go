@@ -44,7 +44,7 @@ var fields = []field{
 	{name: "stop_strings", read: (*Config).readStops},
 
 	// Method.
-	{name: "do_sample", read: (*Config).readSample, older: true},
+	{name: "do_sample", read: flag(func(c *Config) *bool { c.sample = new(bool); return c.sample }), older: true},
 	{name: "num_beams", read: whole("num_beams", 1, 1024), older: true},
 	{name: "use_mtp", without: drafts},
 

@@ -92,15 +92,6 @@ func idList(v any) (ids []int32, err error) {
 	return ids, nil
 }
 
-func (c *Config) readSample(v any) error {
-	b, ok := v.(bool)
-	if !ok {
-		return errors.New("expected true or false")
-	}
-	c.sample = &b
-	return nil
-}
-
 // readForceBOS reads the name that forced_bos_token_id had in config.json.
 func (c *Config) readForceBOS(v any) error {
 	if v == true && len(c.rules.ForcedBOS) == 0 && c.bos >= 0 {
