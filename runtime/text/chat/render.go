@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/iflowc/iflowc/runtime/text/jinja"
@@ -16,8 +17,8 @@ type jinjaTemplate struct {
 	tokens  SpecialTokens
 	parts   bool // supports lists of parts as content
 	text    bool // supports strings as content
-	missing missingContent
 	limits  jinja.Limits
+	missing func() missingContent // probes once, when a message without content comes
 }
 
 func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinjaTemplate, error) {
@@ -27,6 +28,7 @@ func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinj
 	}
 	t := &jinjaTemplate{tmpl: tmpl, tokens: tokens, parts: true, text: true, limits: limits}
 	t.probe()
+	t.missing = sync.OnceValue(t.probeMissing)
 	return t, nil
 }
 
@@ -43,7 +45,6 @@ func (t *jinjaTemplate) probe() {
 	if text || parts {
 		t.text, t.parts = text, parts
 	}
-	t.probeMissing()
 }
 
 // A missingContent is what a template gets as the content of a message with tool calls
@@ -65,7 +66,7 @@ func (m missingContent) value() jinja.Value {
 
 // probeMissing finds what a template writes the call for, and not the word None: some
 // templates compare the content with None.
-func (t *jinjaTemplate) probeMissing() {
+func (t *jinjaTemplate) probeMissing() missingContent {
 	const name = "needle_7f3a"
 	call := Message{Role: "assistant", ToolCalls: []ToolCall{{ID: "abcdefghi", Type: "function", Function: Function{Name: name}}}}
 	tools := []Part{Part(`{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}`)}
@@ -83,11 +84,11 @@ func (t *jinjaTemplate) probeMissing() {
 	for _, least := range []int{max(all, 1), 0} { // some templates write no calls
 		for _, m := range []missingContent{contentLeftOut, contentNone, contentEmpty} {
 			if calls, nones, ok := written(nil, m); ok && calls >= least && nones <= usual {
-				t.missing = m
-				return
+				return m
 			}
 		}
 	}
+	return contentLeftOut
 }
 
 // Render returns the prompt's text. It passes the arguments of calls as objects, as
@@ -95,12 +96,15 @@ func (t *jinjaTemplate) probeMissing() {
 // tools and arguments as they are or, if the template fails, in the form that it expects.
 func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.Str, error) {
 	adapted := make([]Message, len(messages))
-	calls := false
+	calls, missing := false, contentLeftOut
 	for i, m := range messages {
 		adapted[i] = t.adapt(m)
 		calls = calls || len(m.ToolCalls) > 0
+		if adapted[i].Content == nil {
+			missing = t.missing()
+		}
 	}
-	out, err := t.render(adapted, opts, renderAs{missing: t.missing})
+	out, err := t.render(adapted, opts, renderAs{missing: missing})
 	if err == nil {
 		return out, nil
 	}
@@ -118,7 +122,7 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 		if !as.differs {
 			continue
 		}
-		as.missing = t.missing
+		as.missing = missing
 		if again, err := t.render(adapted, as.opts, as.renderAs); err == nil {
 			return again, nil
 		}
