@@ -5,11 +5,13 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // The models read text. In the newest message of the user, images and other media are
 // refused. In earlier messages and in the results of tools a text stands for them, so a
-// conversation that has them can go on.
+// conversation that has them can go on. The same holds for what another service's own tools
+// did.
 
 // media are the parts of messages that are not text, by type, with what they are.
 var media = map[string]string{
@@ -17,6 +19,18 @@ var media = map[string]string{
 	"audio": "audio", "audio_url": "audio", "input_audio": "audio",
 	"video": "video", "video_url": "video", "input_video": "video",
 	"file": "file", "input_file": "file", "container_upload": "file", "document": "document",
+}
+
+// hosted returns what a block or an item is that a service's own tool left in the history,
+// by its type: a call or a result. ok is false for other types.
+func hosted(kind string) (word string, ok bool) {
+	switch {
+	case strings.HasSuffix(kind, "_tool_use"), strings.HasSuffix(kind, "_call"):
+		return "tool call", true
+	case strings.HasSuffix(kind, "_tool_result"), strings.HasSuffix(kind, "_call_output"):
+		return "tool result", true
+	}
+	return "", false
 }
 
 // omitted returns the text that stands for a part.
@@ -62,11 +76,14 @@ func (s *messageSource) UnmarshalJSON(data []byte) error {
 // plain returns the text of a block that has one: of text, a document that is text, a
 // result of a search, or the name of a tool. ok is false for other blocks.
 func (b *messageBlock) plain() (text string, ok bool, err error) {
+	word, hostedBlock := hosted(b.Type)
 	switch {
 	case b.Type == "text":
 		return b.Text, true, nil
 	case b.Type == "tool_reference":
 		return b.Tool, true, nil
+	case hostedBlock:
+		return omitted(word), true, nil
 	case b.Type == "search_result":
 		text, err = blocksText(b.Content)
 		if err != nil {

@@ -16,8 +16,8 @@ type messageInput struct {
 	Content json.RawMessage `json:"content"` // a text or a list of blocks
 }
 
-// A messageBlock is a block of a message. The blocks of Anthropic's own tools are refused,
-// and images and files in the newest message of the user.
+// A messageBlock is a block of a message. Images and files in the newest message of the user
+// are refused; a text stands for them elsewhere, and for the blocks of Anthropic's own tools.
 type messageBlock struct {
 	Type     string          `json:"type"`          // "text", "tool_use", "tool_result", "document", "search_result", "tool_reference", "thinking" or "redacted_thinking", which is left out
 	Text     string          `json:"text"`          // of text

@@ -123,7 +123,7 @@ func TestRefusedEarlier(t *testing.T) {
 	}
 	next := `{"max_output_tokens":2,"previous_response_id":"` + first.ID + `","input":[` + user
 	s.refuses(t, "/v1/responses", next+","+user+`]}`, "input[1]: chat template: messages of the role user")
-	s.refuses(t, "/v1/responses", next+","+answer+`,{"type":"computer_call"}]}`, "input[2]: items of type")
+	s.refuses(t, "/v1/responses", next+","+answer+`,{"type":"other"}]}`, "input[2]: items of type")
 
 	strict := constrained(t, `{% for m in messages %}{% if messages[0].content == 'strict' and m.content == 'old' %}{{ raise_exception('old') }}{% endif %}{{ m.content }}{% endfor %}`)
 	if status, _ := strict.post(t, "/v1/responses", `{"max_output_tokens":2,"input":[`+user+`,{"role":"user","content":"old"}]}`, &first); status != 200 {

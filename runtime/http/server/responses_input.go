@@ -34,7 +34,7 @@ func (l *responseItems) UnmarshalJSON(data []byte) error {
 
 // An inputItem is an item of the input of a response.
 type inputItem struct {
-	Type      string          `json:"type"`              // "message" (default), "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning" or "item_reference" (default with an id alone)
+	Type      string          `json:"type"`              // "message" (default), "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning" or "item_reference" (default with an id alone); items of a service's own tools are left out
 	ID        string          `json:"id"`                // of an item_reference: the id of an output item of a stored response
 	Role      string          `json:"role"`              // "user", "assistant", "system" or "developer"
 	Content   json.RawMessage `json:"content"`           // a text, or parts of type input_text, output_text, refusal or reasoning_text
@@ -136,6 +136,9 @@ func (t *inputItem) read(c *conversation) error {
 			return fmt.Errorf(".output%w", err)
 		}
 		return c.result("call_id", t.CallID, text)
+	}
+	if _, ok := hosted(t.Type); ok { // the answer that follows says what it found
+		return nil
 	}
 	return fmt.Errorf(": items of type %.40q are not supported", t.Type)
 }

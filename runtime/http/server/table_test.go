@@ -227,7 +227,7 @@ func refusal(body []byte) string {
 // overNewer are the values beyond the bounds of the fields of newer APIs.
 var overNewer = map[string]string{
 	"responses n": `"n":2`, "messages n": `"n":2`, "responses input": `"input":` + list(4097, `{"role":"user","content":"a"}`),
-	"input[].type": `"input":[{"type":"computer_call"}]`, "input[].role": `"input":[{"role":"other","content":"a"}]`, "input[].content": `"input":[{"role":"user","content":[{"type":"input_image"}]}]`,
+	"input[].type": `"input":[{"type":"other"}]`, "input[].role": `"input":[{"role":"other","content":"a"}]`, "input[].content": `"input":[{"role":"user","content":[{"type":"input_image"}]}]`,
 	"input[].content[].type": `"input":[{"role":"user","content":[{"type":"x"}]}]`, "input[].content[].text": `"input":[{"role":"user","content":[{"type":"input_text","text":7}]}]`,
 	"input[].content[].refusal": `"input":[{"role":"user","content":[{"type":"refusal","refusal":7}]}]`, "input[].output": `"input":[{"type":"function_call_output","call_id":"1","output":[{"type":"x"}]}]`,
 	"input[].id": `"input":[{"type":"item_reference","id":"msg_1"}]`, "input[].call_id": `"input":[{"type":"function_call_output","call_id":` + text(257) + `,"output":"a"}]`,
