@@ -65,6 +65,9 @@ func TestKeepAlive(t *testing.T) {
 			for path, a := range aliveStreams {
 				waiting[path].until(t, a.ping, a.ping)
 			}
+			for queued := 0; queued < len(aliveStreams); queued, _ = s.cfg.Scheduler.Load() { // pings may begin before
+				time.Sleep(time.Millisecond)
+			}
 			if resp, _ := s.post(t, "/v1/completions", `{"prompt":"a","stream":true}`, nil); resp != http.StatusTooManyRequests {
 				t.Errorf("beyond the queue: status %d", resp)
 			}
