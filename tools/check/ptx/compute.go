@@ -85,12 +85,12 @@ func quick(name, typ string, to int, src []source) func(*thread) error {
 	return nil
 }
 
+// read returns an instruction's operands, until the thread's next instruction.
 func read(t *thread, src []source) []uint64 {
-	var a [4]uint64
 	for i, s := range src {
-		a[i] = s(t)
+		t.args[i] = s(t)
 	}
-	return a[:len(src)]
+	return t.args[:len(src)]
 }
 
 // carrying are the ops with a carry.

@@ -21,6 +21,7 @@ type thread struct {
 	index  [3]uint32
 	frame  *frame
 	cc     uint64 // carry
+	args   [4]uint64
 	done   bool
 	waited bool     // griddepcontrol.wait has run
 	waits  *meeting // collective op that it waits for, or nil

@@ -29,7 +29,7 @@ func (w *warp) meet() (bool, error) {
 		if want>>t.lane&1 == 0 {
 			return false, fmt.Errorf("%s: lane %d is not in its own mask %#x", t.frame.f.code[t.frame.pc].text, t.lane, want)
 		}
-		var lanes []*thread
+		lanes := make([]*thread, 0, len(w.lanes))
 		ready := true
 		for _, o := range w.lanes {
 			if want>>o.lane&1 == 0 || o.done && m.mask == nil {
@@ -111,11 +111,20 @@ func (b *body) shuffle(in *instruction, mods, args []string) error {
 			segment := int(c >> 8 & 31)
 			last := t.lane&segment | int(c&31)&^segment
 			low := t.lane & segment
-			from := map[string]int{"bfly": t.lane ^ n, "down": t.lane + n, "up": t.lane - n, "idx": low | n&^segment}[mode]
+			var from int
+			switch mode {
+			case "bfly":
+				from = t.lane ^ n
+			case "down":
+				from = t.lane + n
+			case "up":
+				from = t.lane - n
+			case "idx":
+				from = low | n&^segment
+			}
+			ok[i] = from <= last
 			if mode == "up" {
 				ok[i] = from >= low|int(c&31)&^segment
-			} else {
-				ok[i] = from <= last
 			}
 			if !ok[i] {
 				from = t.lane
