@@ -123,6 +123,7 @@ class Plan:
             yield Check(f"stage {s}", "stages", lambda s=s: script([".ci/run", s], full))
         for name in "agents", "clients":
             yield Check(f"{name}, busy", "frameworks", lambda name=name: script([f"tools/check/{name}/run", "--busy"]), "" if shutil.which("npm") else "no npm")
+        yield Check("GPU bundle, with faults", "stages", lambda: script(["tools/check/gpubundle/run", "--faults"]))
         yield Check("frameworks", "frameworks", lambda: script(["tools/check/clients/frameworks/run"]), "" if shutil.which("npm") else "no npm")
         yield from self.folders()
         for name, words in ALONE.items():
