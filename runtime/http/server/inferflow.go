@@ -123,7 +123,7 @@ func inferflowError(r *http.Request) func(e *apiError) (event string, body any) 
 
 // startInferflow starts the generation of a request.
 func (s *Server) startInferflow(r *http.Request, req *inferflowRequest) (*answer, error) {
-	prompt, template, err := s.inferflowPrompt(r, req)
+	prompt, eos, err := s.inferflowPrompt(r, req)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +139,6 @@ func (s *Server) startInferflow(r *http.Request, req *inferflowRequest) (*answer
 		zero := int64(0)
 		p.Seed = &zero
 	}
-	eos := s.cfg.Defaults.EOS
-	if template != nil {
-		eos = template.Stops(s.cfg.Tokenizer, eos)
-	}
 	a, err := s.generate(r, &p, generation{ids: prompt.IDs, text: prompt.Text, param: "text", limit: &limit, eos: eos, logprobs: -1})
 	if err == nil {
 		a.choices[0].reader = s.textReader(prompt.IDs)
@@ -154,28 +150,22 @@ func (s *Server) startInferflow(r *http.Request, req *inferflowRequest) (*answer
 // and a few MB.
 var clientLimits = jinja.Limits{Steps: 100_000, Bytes: 1 << 20, Depth: 50}
 
-// inferflowPrompt renders a request with its own template or the model's. If there is
-// none, the text is the prompt.
-func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (*chat.Prompt, *chat.Template, error) {
+// inferflowPrompt renders a request with its own template or the model's, and returns the
+// tokens that end the answer. If there is no template, the text is the prompt.
+func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (prompt *chat.Prompt, eos []int32, err error) {
+	eos = s.cfg.Defaults.EOS
 	if req.EncoderInput != "" || s.cfg.Translate != nil {
 		return nil, nil, invalid("encoder_input_template", "use /translate for encoder-decoder models")
 	}
-	template := s.cfg.Template
 	if s.cfg.Tokenizer == nil {
 		return nil, nil, invalid("text", "%s has no tokenizer; use /v1/completions with token ids", s.cfg.Model)
 	}
-	if req.DecoderInput != "" {
-		if len(req.DecoderInput) > maxTemplate {
-			return nil, nil, invalid("decoder_input_template", "decoder_input_template: expected at most %d bytes", maxTemplate)
-		}
-		var err error
-		if template, err = chat.ParseBounded(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer), clientLimits); err != nil {
-			return nil, nil, invalid("decoder_input_template", "%v", err)
-		}
+	if len(req.DecoderInput) > maxTemplate {
+		return nil, nil, invalid("decoder_input_template", "decoder_input_template: expected at most %d bytes", maxTemplate)
 	}
-	if template == nil {
+	if req.DecoderInput == "" && s.cfg.Template == nil {
 		ids, err := s.promptIDs(r, "text", promptInput{text: req.Text + req.Prefix})
-		return &chat.Prompt{Text: req.Text + req.Prefix, IDs: ids}, nil, err
+		return &chat.Prompt{Text: req.Text + req.Prefix, IDs: ids}, eos, err
 	}
 	var messages []chat.Message
 	if req.SystemPrompt != "" {
@@ -185,12 +175,20 @@ func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (*chat.
 	if req.Prefix != "" {
 		messages = append(messages, chat.Message{Role: "assistant", Content: req.Prefix})
 	}
-	var prompt *chat.Prompt
-	err := s.tokenizing(r, "text", len(req.Text)+len(req.Prefix)+len(req.SystemPrompt), func(within tokenizer.Limit) (err error) {
+	err = s.tokenizing(r, "text", len(req.Text)+len(req.Prefix)+len(req.SystemPrompt), func(within tokenizer.Limit) (err error) {
+		template := s.cfg.Template
+		if req.DecoderInput != "" {
+			limits := clientLimits
+			limits.Tick = within.Tick
+			if template, err = chat.ParseBounded(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer), limits); err != nil {
+				return invalid("decoder_input_template", "%v", err)
+			}
+		}
+		eos = template.Stops(s.cfg.Tokenizer, eos)
 		prompt, err = template.Encode(s.cfg.Tokenizer, messages, chat.RenderOptions{AddGenerationPrompt: req.Prefix == "", ContinueFinal: req.Prefix != "", Limit: within})
 		return err
 	})
-	return prompt, template, err
+	return prompt, eos, err
 }
 
 // streamInferflow sends the answer as one JSON object per line, each with at least

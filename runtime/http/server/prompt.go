@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
@@ -43,7 +44,7 @@ func (s *Server) tokenizing(r *http.Request, param string, bytes int, f func(wit
 	})
 	var e *apiError
 	switch {
-	case err == nil, errors.As(err, &e), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.As(err, &e), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, scheduler.ErrClosed):
 		return err
 	case errors.Is(err, tokenizer.ErrLong):
 		return invalid(param, "this model's maximum context length is %d tokens; the text has more; shorten it", s.cfg.Context).withCode("context_length_exceeded")

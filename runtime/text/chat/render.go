@@ -105,8 +105,8 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 		}
 	}
 	out, err := t.render(adapted, opts, renderAs{missing: missing})
-	if err == nil {
-		return out, nil
+	if err == nil || stopped(err) {
+		return out, err
 	}
 	complete, changed := opts, false
 	complete.Tools, changed = completeTools(opts.Tools)
@@ -190,11 +190,23 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 	if as.probe && limits.Steps == 0 {
 		limits = probeLimits
 	}
+	if opts.Limit.Tick != nil {
+		limits.Tick = opts.Limit.Tick
+	}
 	out, err := t.tmpl.Render(vars, jinja.Options{Now: opts.Now, Limits: limits})
-	if err != nil {
+	switch {
+	case stopped(err):
+		return jinja.Str{}, err
+	case err != nil:
 		return jinja.Str{}, inLoop(fmt.Errorf("chat template: %w", err), messages, list)
 	}
 	return out, nil
+}
+
+// stopped reports whether an error is that of Limits.Tick.
+func stopped(err error) bool {
+	var e *jinja.Stopped
+	return errors.As(err, &e)
 }
 
 // inLoop returns an error of a template with the path of the message that a loop of the

@@ -33,7 +33,8 @@ func Parse(source string, tokens SpecialTokens) (*Template, error) {
 }
 
 // ParseBounded is like Parse, with limits for each render. Use it for templates from
-// untrusted clients. Parse and Stops render a template a few times.
+// untrusted clients. Parse, Stops and Encode render a template a few times; those for which
+// limits.Tick returned an error count as renders that failed, and only Encode returns it.
 func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Template, error) {
 	if source == "" {
 		return nil, errors.New("the chat template is empty")
@@ -81,7 +82,7 @@ type RenderOptions struct {
 	AddGenerationPrompt bool            // end with the start of the model's answer
 	ContinueFinal       bool            // end inside the last message, for the model to continue
 	Variables           map[string]any  // additional template variables: values as decoded by encoding/json, or json.RawMessage
-	Limit               tokenizer.Limit // limit for the prompt
+	Limit               tokenizer.Limit // limit for the prompt; its Tick is also called while the template renders
 	Now                 time.Time       // for strftime_now; zero: the current time
 }
 

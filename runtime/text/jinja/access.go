@@ -30,10 +30,10 @@ func attribute(v Value, name string) (Value, bool) {
 	switch v := v.(type) {
 	case Str:
 		if name == "format" {
-			return &function{name, func(s *state, a args) Value { return formatBraces(s, v, a) }}, true
+			return &function{name, func(s *state, a args) Value { s.weigh(v); return formatBraces(s, v, a) }}, true
 		}
 		if m, ok := strMethods[name]; ok {
-			return &function{name, func(s *state, a args) Value { return m(s, v, a) }}, true
+			return &function{name, func(s *state, a args) Value { s.weigh(v); return m(s, v, a) }}, true
 		}
 	case *Dict:
 		if m, ok := dictMethods[name]; ok {
@@ -99,7 +99,7 @@ func item(s *state, v, key Value) Value {
 		fail("%s", u.message)
 	}
 	if d, ok := v.(*Dict); ok {
-		if got, ok := d.get(key); ok {
+		if got, ok := d.get(s, key); ok {
 			return got
 		}
 	}
@@ -122,7 +122,8 @@ func index(s *state, v Value, i int64) (Value, bool) {
 	case *List:
 		n = len(v.items)
 	case Str:
-		if n = len(v.s); !isASCII(v.s) {
+		n = len(v.s)
+		if s.weigh(v); !isASCII(v.s) {
 			s.charge(n / 8)
 			n = v.length()
 		}

@@ -98,6 +98,8 @@ func (n *callExpr) eval(s *state) Value {
 func call(s *state, f Value, a args) Value {
 	switch f := f.(type) {
 	case *function:
+		s.weigh(a.pos...)
+		s.weigh(a.named...)
 		return f.call(s, a)
 	case *macro:
 		return f.call(s, a)
@@ -137,6 +139,7 @@ func (m *macro) bindTo(s *state, a args) {
 	if len(a.pos) > len(m.params) && !m.varargs {
 		fail("TypeError: macro '%s' takes not more than %d argument(s)", m.name, len(m.params))
 	}
+	s.charge(len(a.pos) + len(a.names)*(1+len(m.params)/16))
 	extra := NewDict()
 	var caller Value = &undefined{message: "No caller defined"}
 	for i, name := range a.names {
@@ -154,7 +157,7 @@ func (m *macro) bindTo(s *state, a args) {
 		case !m.kwargs:
 			fail("TypeError: macro '%s' takes no keyword argument '%s'", m.name, name)
 		default:
-			extra.put(Text(name), a.named[i])
+			extra.Set(name, a.named[i])
 		}
 	}
 	for i, name := range m.params {

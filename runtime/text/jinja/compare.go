@@ -58,6 +58,7 @@ func order(s *state, op string, x, y Value) int {
 	switch x := x.(type) {
 	case Str:
 		if y, ok := y.(Str); ok {
+			s.charge(min(len(x.s), len(y.s)) / 32)
 			return strings.Compare(x.s, y.s)
 		}
 	case *List:
@@ -97,7 +98,11 @@ func equal(s *state, x, y Value) bool {
 	switch x := x.(type) {
 	case Str:
 		y, ok := y.(Str)
-		return ok && x.s == y.s
+		if !ok || len(x.s) != len(y.s) {
+			return false
+		}
+		s.charge(len(x.s) / 32)
+		return x.s == y.s
 	case *List:
 		y, ok := y.(*List)
 		if !ok || x.tuple != y.tuple || len(x.items) != len(y.items) {
@@ -127,7 +132,7 @@ func equalDicts(s *state, x, y *Dict) bool {
 		return false
 	}
 	for i, k := range x.keys {
-		v, ok := y.get(k)
+		v, ok := y.get(s, k)
 		if !ok || !equal(s, x.vals[i], v) {
 			return false
 		}
@@ -143,13 +148,13 @@ func contains(s *state, list, v Value) bool {
 		if !ok {
 			fail("TypeError: 'in <string>' requires string as left operand, not %s", typeName(v))
 		}
-		s.charge(len(list.s) / 16)
+		s.charge((len(list.s) + len(part.s)) / 16)
 		return strings.Contains(list.s, part.s)
 	case *Dict:
-		if _, ok := hash(v); !ok {
+		if _, ok := hash(s, v); !ok {
 			fail("TypeError: unhashable type: '%s'", typeName(v))
 		}
-		_, ok := list.get(v)
+		_, ok := list.get(s, v)
 		return ok
 	case *List, *view, *generator, pyRange, *undefined:
 		for _, item := range items(s, list) {

@@ -19,7 +19,7 @@ type Dict struct {
 func NewDict() *Dict { return &Dict{index: map[any]int{}} }
 
 // Set sets the value of a string key.
-func (d *Dict) Set(key string, v Value) { d.put(Text(key), v) }
+func (d *Dict) Set(key string, v Value) { d.put(nil, Text(key), v) }
 
 // Get returns the value of a string key.
 func (d *Dict) Get(key string) (Value, bool) {
@@ -38,10 +38,10 @@ type noneKey struct{}
 type tupleKey string
 
 // hash returns a map key that Go compares as Python compares dictionary keys; ok is
-// false for unhashable values.
-func hash(v Value) (key any, ok bool) { return hashDeep(v, 0) }
+// false for unhashable values. s may be nil if the value is no tuple.
+func hash(s *state, v Value) (key any, ok bool) { return hashDeep(s, v, 0) }
 
-func hashDeep(v Value, depth int) (key any, ok bool) {
+func hashDeep(s *state, v Value, depth int) (key any, ok bool) {
 	switch v := v.(type) {
 	case nil:
 		return noneKey{}, true
@@ -59,13 +59,17 @@ func hashDeep(v Value, depth int) (key any, ok bool) {
 		if !v.tuple || depth > maxNesting {
 			return nil, false
 		}
-		text := ""
+		var text []byte
 		for _, item := range v.items {
-			k, ok := hashDeep(item, depth+1)
+			k, ok := hashDeep(s, item, depth+1)
 			if !ok {
 				return nil, false
 			}
-			text += fmt.Sprintf("%T:%s,", k, strconv.Quote(fmt.Sprint(k)))
+			written := fmt.Sprint(k)
+			s.charge(1 + len(written)/8)
+			text = strconv.AppendQuote(fmt.Appendf(text, "%T:", k), written)
+			text = append(text, ',')
+			s.checkLen(len(text))
 		}
 		return tupleKey(text), true
 	case *Dict, *view:
@@ -75,8 +79,8 @@ func hashDeep(v Value, depth int) (key any, ok bool) {
 }
 
 // put sets the value of a key; ok is false if the key is unhashable.
-func (d *Dict) put(key, v Value) (ok bool) {
-	k, ok := hash(key)
+func (d *Dict) put(s *state, key, v Value) (ok bool) {
+	k, ok := hash(s, key)
 	if !ok {
 		return false
 	}
@@ -90,8 +94,8 @@ func (d *Dict) put(key, v Value) (ok bool) {
 	return true
 }
 
-func (d *Dict) get(key Value) (Value, bool) {
-	k, ok := hash(key)
+func (d *Dict) get(s *state, key Value) (Value, bool) {
+	k, ok := hash(s, key)
 	if !ok {
 		return nil, false
 	}
@@ -110,7 +114,7 @@ var fromJSON = orderedjson.Maker[Value]{
 	Object: func(keys []string, values []Value) Value {
 		dict := NewDict()
 		for i, k := range keys {
-			dict.put(UserText(k), values[i])
+			dict.put(nil, UserText(k), values[i])
 		}
 		return dict
 	},

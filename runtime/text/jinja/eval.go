@@ -23,7 +23,7 @@ func (n *dictExpr) eval(s *state) Value {
 	d := NewDict()
 	for i, k := range n.keys {
 		key := k.eval(s)
-		if !d.put(key, n.values[i].eval(s)) {
+		if !d.put(s, key, n.values[i].eval(s)) {
 			fail("TypeError: unhashable type: '%s'", typeName(key))
 		}
 	}
@@ -117,6 +117,8 @@ func filter(s *state, name string, v Value, a args) Value {
 		fail("No filter named '%s'.", name)
 	}
 	a.pos = append([]Value{v}, a.pos...)
+	s.weigh(a.pos...)
+	s.weigh(a.named...)
 	return f(s, a)
 }
 
@@ -133,6 +135,7 @@ func runTest(s *state, name string, v Value, a args) bool {
 		fail("No test named '%s'.", name)
 	}
 	a.pos = append([]Value{v}, a.pos...)
+	s.weigh(a.pos...)
 	return t(s, a)
 }
 
@@ -148,16 +151,19 @@ func (n *attrExpr) eval(s *state) Value {
 
 func (n *itemExpr) eval(s *state) Value {
 	s.charge(1)
-	of := n.of.eval(s)
-	return item(s, of, n.key.eval(s))
+	of, key := n.of.eval(s), n.key.eval(s)
+	s.weigh(key)
+	return item(s, of, key)
 }
 
 // items lists the items of an iterable value.
 func items(s *state, v Value) []Value {
 	switch v := v.(type) {
 	case *List:
+		s.charge(len(v.items) / 16)
 		return v.items
 	case *Dict:
+		s.charge(len(v.keys) / 16)
 		return v.keys
 	case Str:
 		s.charge(len(v.s))
@@ -166,6 +172,7 @@ func items(s *state, v Value) []Value {
 		s.charge(len(v.dict.keys))
 		return v.items()
 	case *generator:
+		s.charge(len(v.items) / 16)
 		list := v.items
 		v.items = nil
 		return list

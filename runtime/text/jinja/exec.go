@@ -74,7 +74,7 @@ func assign(s *state, t target, v Value) {
 		if !ok {
 			fail("cannot assign attribute on non-namespace object")
 		}
-		ns.vars.put(Text(t.attr), v)
+		ns.vars.Set(t.attr, v)
 	default:
 		s.scope.set(t.name, v)
 	}

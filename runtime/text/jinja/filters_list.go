@@ -37,9 +37,10 @@ func attrGetter(s *state, path, otherwise Value) func(Value) Value {
 }
 
 // folded returns a function that lowers text, unless caseSensitive is true.
-func folded(caseSensitive Value) func(Value) Value {
+func folded(s *state, caseSensitive Value) func(Value) Value {
 	return func(v Value) Value {
 		if text, ok := v.(Str); ok && !truth(caseSensitive) {
+			s.charge(len(text.s) / 8)
 			return lower(text)
 		}
 		return v
@@ -83,13 +84,17 @@ func sorted(s *state, list []Value, key func(Value) Value, reverse bool) []Value
 
 func sortFilter(s *state, a args) Value {
 	p := a.bind("sort", "value", "reverse=false", "case_sensitive=false", "attribute=")
-	fold := folded(p[2])
-	key := func(v Value) Value { return fold(attrGetter(s, p[3], nil)(v)) }
+	fold, get := folded(s, p[2]), attrGetter(s, p[3], nil)
+	key := func(v Value) Value { return fold(get(v)) }
 	if text, ok := p[3].(Str); ok && strings.Contains(text.s, ",") {
+		var parts []func(Value) Value
+		for part := range strings.SplitSeq(text.s, ",") {
+			parts = append(parts, attrGetter(s, Text(part), nil))
+		}
 		key = func(v Value) Value {
 			out := newTuple()
-			for part := range strings.SplitSeq(text.s, ",") {
-				out.items = append(out.items, fold(attrGetter(s, Text(part), nil)(v)))
+			for _, get := range parts {
+				out.items = append(out.items, fold(get(v)))
 			}
 			return out
 		}
@@ -111,19 +116,19 @@ func dictsortFilter(s *state, a args) Value {
 	default:
 		fail(`You can only sort by either "key" or "value"`)
 	}
-	fold := folded(p[1])
+	fold := folded(s, p[1])
 	key := func(v Value) Value { return fold(v.(*List).items[at]) }
 	return &List{items: sorted(s, (&view{d, "items"}).items(), key, truth(p[3]))}
 }
 
 func uniqueFilter(s *state, a args) Value {
 	p := a.bind("unique", "value", "case_sensitive=false", "attribute=")
-	get, fold := attrGetter(s, p[2], nil), folded(p[1])
+	get, fold := attrGetter(s, p[2], nil), folded(s, p[1])
 	seen := map[any]bool{}
 	out := []Value{}
 	for _, v := range items(s, p[0]) {
 		key := fold(get(v))
-		k, ok := hash(key)
+		k, ok := hash(s, key)
 		if !ok {
 			fail("TypeError: unhashable type: '%s'", typeName(key))
 		}
@@ -139,7 +144,7 @@ func uniqueFilter(s *state, a args) Value {
 func extremeFilter(name string, sign int) filterFunc {
 	return func(s *state, a args) Value {
 		p := a.bind(name, "value", "case_sensitive=false", "attribute=")
-		get, fold := attrGetter(s, p[2], nil), folded(p[1])
+		get, fold := attrGetter(s, p[2], nil), folded(s, p[1])
 		list := items(s, p[0])
 		if len(list) == 0 {
 			return &undefined{message: "No aggregated item, sequence was empty."}
@@ -158,11 +163,20 @@ func sumFilter(s *state, a args) Value {
 	p := a.bind("sum", "iterable", "attribute=", "start=0")
 	get := attrGetter(s, p[1], nil)
 	total := p[2]
+	var own *List // total, after the first addition of lists
 	for _, v := range items(s, p[0]) {
 		if _, isText := total.(Str); isText {
 			fail("TypeError: sum() can't sum strings [use ''.join(seq) instead]")
 		}
-		total = binary(s, "+", total, get(v))
+		term := get(v)
+		if list, ok := term.(*List); ok && own != nil && list.tuple == own.tuple { // appends to a list of its own, instead of copying it each time
+			s.charge(1 + len(list.items))
+			s.checkLen(len(own.items) + len(list.items))
+			own.items = append(own.items, list.items...)
+			continue
+		}
+		total = binary(s, "+", total, term)
+		own, _ = total.(*List)
 	}
 	return total
 }
@@ -215,7 +229,7 @@ func sliceFilter(s *state, a args) Value {
 
 func groupbyFilter(s *state, a args) Value {
 	p := a.bind("groupby", "value", "attribute", "default=", "case_sensitive=false")
-	get, fold := attrGetter(s, p[1], p[2]), folded(p[3])
+	get, fold := attrGetter(s, p[1], p[2]), folded(s, p[3])
 	key := func(v Value) Value { return fold(get(v)) }
 	out := []Value{}
 	var group *List

@@ -24,8 +24,10 @@ func intFilter(s *state, a args) Value {
 		if base < 2 || base > 36 {
 			return p[1]
 		}
-		if i, ok := new(big.Int).SetString(strings.ReplaceAll(text, "_", ""), base); ok && len(text) < 4300 {
-			return parseNumber(i.String())
+		if len(text) < 4300 { // Python's limit; conversion takes quadratic time
+			if i, ok := new(big.Int).SetString(strings.ReplaceAll(text, "_", ""), base); ok {
+				return parseNumber(i.String())
+			}
 		}
 		if f, ok := parseFloat(text); ok && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return truncated(f)

@@ -1,15 +1,16 @@
 package jinja
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 var htmlEscapes = map[rune]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\'': "&#39;"}
 
 func escape(s *state, a args) Value {
 	text := toStr(s, a.bind("escape", "s")[0])
+	s.charge(len(text.s) / 8)
 	return s.made(text.mapRunes(func(r rune) string {
 		if e, ok := htmlEscapes[r]; ok {
 			return e
@@ -73,7 +74,7 @@ func indentFilter(s *state, a args) Value {
 	if !ok {
 		indent = repeatStr(s, Text(" "), toInt(p[1]))
 	}
-	lines := splitlines(concat(text, Text("\n")), false)
+	lines := splitlines(s, concat(text, Text("\n")), false)
 	var b builder
 	for i, line := range lines {
 		line := line.(Str)
@@ -81,6 +82,7 @@ func indentFilter(s *state, a args) Value {
 			b.lit("\n")
 		}
 		if i == 0 && truth(p[2]) || i > 0 && (line.s != "" || truth(p[3])) {
+			s.weigh(indent)
 			b.add(indent)
 		}
 		b.add(line)
@@ -146,16 +148,15 @@ func wordwrapFilter(s *state, a args) Value {
 		fail("ValueError: invalid width %d (must be > 0)", width)
 	}
 	var b builder
-	for i, line := range splitlines(text, false) {
+	for i, line := range splitlines(s, text, false) {
 		if i > 0 {
 			b.add(sep)
 		}
-		for j, l := range wrapLine(line.(Str), width, truth(p[2])) {
+		for j, l := range wrapLine(s, line.(Str), width, truth(p[2])) {
 			if j > 0 {
 				b.add(sep)
 			}
 			b.add(l)
-			s.charge(1)
 			s.checkLen(len(b.b))
 		}
 	}
@@ -163,32 +164,50 @@ func wordwrapFilter(s *state, a args) Value {
 }
 
 // wrapLine breaks one line at spaces; with cut it splits words longer than a line.
-func wrapLine(line Str, width int, cut bool) (out []Str) {
-	from, end, at := 0, 0, 0 // bounds of the current line; at: spaces before the next word
-	for at < len(line.s) {
-		word := at + len(line.s[at:]) - len(strings.TrimLeft(line.s[at:], " \t"))
-		next := word + strings.IndexAny(line.s[word:]+" ", " \t")
+func wrapLine(s *state, line Str, width int, cut bool) (out []Str) {
+	text := line.s
+	skip := func(at int) int { return len(text) - len(strings.TrimLeft(text[at:], " \t")) }
+	from, end, count := 0, 0, 0 // bounds of the current line, and its characters
+	at, word, next := 0, 0, 0   // spaces before the next word, and its bounds
+	for at < len(text) {
+		if at >= next {
+			word, next = skip(at), len(text)
+			if n := strings.IndexAny(text[word:], " \t"); n >= 0 {
+				next = word + n
+			}
+			s.charge(1 + (next-at)/8)
+		}
+		n, to := prefix(text[at:next], width-count)
 		switch {
-		case Text(line.s[from:next]).length() <= width:
-			end, at = next, next
+		case at+to == next:
+			end, at, count = next, next, count+n
 		case end > from:
 			out = append(out, line.sub(from, end))
-			from, end, at = word, word, word
+			from, end, at, count = word, word, word, 0
 		case cut:
-			to := from + offsets(line.s[from:])[width]
+			to += at
 			out = append(out, line.sub(from, to))
 			from, end, at = to, to, to
+			s.charge(1)
 		default:
-			end, at = next, next
-			out = append(out, line.sub(from, end))
-			from = at + len(line.s[at:]) - len(strings.TrimLeft(line.s[at:], " \t"))
-			end, at = from, from
+			out = append(out, line.sub(from, next))
+			at = skip(next)
+			from, end = at, at
 		}
 	}
 	if end > from {
 		out = append(out, line.sub(from, end))
 	}
 	return out
+}
+
+// prefix returns the number of characters of a text, up to most, and their bytes.
+func prefix(text string, most int) (n, bytes int) {
+	for bytes < len(text) && n < most {
+		_, size := utf8.DecodeRuneInString(text[bytes:])
+		n, bytes = n+1, bytes+size
+	}
+	return n, bytes
 }
 
 func urlencodeFilter(s *state, a args) Value {
@@ -200,7 +219,7 @@ func urlencodeFilter(s *state, a args) Value {
 	case *List:
 		pairs = v.items
 	default:
-		return s.made(quoteURL(toStr(s, v), "/"))
+		return s.made(quoteURL(s, toStr(s, v), "/"))
 	}
 	var b builder
 	for i, pair := range pairs {
@@ -211,16 +230,17 @@ func urlencodeFilter(s *state, a args) Value {
 		if i > 0 {
 			b.lit("&")
 		}
-		b.add(quoteURL(toStr(s, kv[0]), "+"))
+		b.add(quoteURL(s, toStr(s, kv[0]), "+"))
 		b.lit("=")
-		b.add(quoteURL(toStr(s, kv[1]), "+"))
+		b.add(quoteURL(s, toStr(s, kv[1]), "+"))
 	}
 	return s.made(b.str())
 }
 
 // quoteURL escapes all characters except letters, digits, "_.-~" and those in keep: "/"
 // unchanged, or "+" for spaces.
-func quoteURL(v Str, keep string) Str {
+func quoteURL(s *state, v Str, keep string) Str {
+	s.charge(len(v.s))
 	return v.mapRunes(func(r rune) string {
 		switch {
 		case r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("_.-~", r), keep == "/" && r == '/':
@@ -228,10 +248,11 @@ func quoteURL(v Str, keep string) Str {
 		case keep == "+" && r == ' ':
 			return "+"
 		}
-		out := ""
+		var out []byte
 		for _, c := range []byte(string(r)) {
-			out += fmt.Sprintf("%%%02X", c)
+			const digits = "0123456789ABCDEF"
+			out = append(out, '%', digits[c>>4], digits[c&15])
 		}
-		return out
+		return string(out)
 	})
 }

@@ -250,14 +250,23 @@ func formatField(s *state, field string, a args, auto *int, depth int) Str {
 		repr(s, &b, v, 0)
 		v = b.str()
 	}
-	for strings.Contains(spec, "{") {
-		from := strings.IndexByte(spec, '{')
-		end := matchBrace(spec, from)
-		spec = spec[:from] + formatField(s, spec[from+1:end], a, auto, depth+1).s + spec[end+1:]
-		s.charge(len(spec))
-	}
-	f := parseSpec(spec)
+	f := parseSpec(fillSpec(s, spec, a, auto, depth))
 	return f.format(s, v)
+}
+
+// fillSpec replaces the fields in a format specifier.
+func fillSpec(s *state, spec string, a args, auto *int, depth int) string {
+	var out []byte
+	for {
+		from := strings.IndexByte(spec, '{')
+		if from < 0 {
+			return string(append(out, spec...))
+		}
+		end := matchBrace(spec, from)
+		out = append(append(out, spec[:from]...), formatField(s, spec[from+1:end], a, auto, depth+1).s...)
+		spec = spec[end+1:]
+		s.checkLen(len(out))
+	}
 }
 
 // fieldValue returns the value of a field name such as 0.attribute[key].
@@ -271,10 +280,15 @@ func fieldValue(s *state, name string, a args, auto *int) Value {
 		first = strconv.Itoa(*auto)
 		*auto++
 	}
+	s.charge(1 + len(a.names)/16)
 	v := fieldArgument(first, a)
 	for rest != "" {
 		if rest[0] == '.' {
-			end := strings.IndexAny(rest[1:]+".", ".[") + 1
+			end := strings.IndexAny(rest[1:], ".[") + 1
+			if end == 0 {
+				end = len(rest)
+			}
+			s.charge(1)
 			v, rest = attr(v, rest[1:end]), rest[end:]
 			continue
 		}

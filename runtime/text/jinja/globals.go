@@ -48,20 +48,21 @@ func makeDict(s *state, a args) Value {
 	}
 	if len(a.pos) == 1 {
 		if from, ok := a.pos[0].(*Dict); ok {
+			s.charge(len(from.keys))
 			for i, k := range from.keys {
-				d.put(k, from.vals[i])
+				d.put(s, k, from.vals[i])
 			}
 		} else {
 			for _, pair := range items(s, a.pos[0]) {
 				kv := items(s, pair)
-				if len(kv) != 2 || !d.put(kv[0], kv[1]) {
+				if len(kv) != 2 || !d.put(s, kv[0], kv[1]) {
 					fail("ValueError: dict(): expected pairs of a key and a value")
 				}
 			}
 		}
 	}
 	for i, name := range a.names {
-		d.put(Text(name), a.named[i])
+		d.Set(name, a.named[i])
 	}
 	s.charge(d.Len())
 	return d
@@ -69,7 +70,7 @@ func makeDict(s *state, a args) Value {
 
 func raiseException(s *state, a args) Value {
 	message := toStr(s, a.bind("raise_exception", "message")[0])
-	panic(failure{&Error{Message: message.s, Raised: true}})
+	panic(failure{&Error{Message: short(message.s), Raised: true}})
 }
 
 func strftimeNow(s *state, a args) Value {
@@ -78,6 +79,7 @@ func strftimeNow(s *state, a args) Value {
 		now = time.Now()
 	}
 	format := needStr("strftime_now", a.bind("strftime_now", "format")[0])
+	s.charge(len(format.s))
 	return format.like(strftime(now, format.s))
 }
 

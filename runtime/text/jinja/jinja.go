@@ -32,6 +32,8 @@ type Limits struct {
 	Steps int // evaluated nodes and processed bytes; default 20 million
 	Bytes int // size of the output and of any string; default 16 MiB
 	Depth int // depth of macro calls and recursive loops; default 200
+
+	Tick func() error // called every thousand steps or so; an error ends the render with Stopped; may be nil
 }
 
 // Options are the settings of a render.
@@ -42,7 +44,10 @@ type Options struct {
 
 // Render renders the template with variables, which it does not modify.
 func (t *Template) Render(vars *Dict, opt Options) (out Str, err error) {
-	s := newState(opt)
+	return t.render(newState(opt), vars)
+}
+
+func (t *Template) render(s *state, vars *Dict) (out Str, err error) {
 	s.filters = t.filters
 	defer func() {
 		if e, ok := err.(*Error); ok {

@@ -6,12 +6,12 @@ var dictMethods = map[string]func(s *state, d *Dict, a args) Value{
 	"keys":   func(_ *state, d *Dict, a args) Value { a.bind("keys"); return &view{d, "keys"} },
 	"values": func(_ *state, d *Dict, a args) Value { a.bind("values"); return &view{d, "values"} },
 	"copy":   func(_ *state, d *Dict, a args) Value { a.bind("copy"); return d },
-	"get": func(_ *state, d *Dict, a args) Value {
+	"get": func(s *state, d *Dict, a args) Value {
 		p := a.bind("get", "key", "default=")
-		if _, ok := hash(p[0]); !ok {
+		if _, ok := hash(s, p[0]); !ok {
 			fail("TypeError: unhashable type: '%s'", typeName(p[0]))
 		}
-		if v, ok := d.get(p[0]); ok {
+		if v, ok := d.get(s, p[0]); ok {
 			return v
 		}
 		return p[1]

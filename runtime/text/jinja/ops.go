@@ -8,6 +8,7 @@ import (
 
 // binary evaluates an arithmetic operator.
 func binary(s *state, op string, x, y Value) Value {
+	s.weigh(x, y)
 	if str, ok := x.(Str); ok && op == "%" {
 		return formatPercent(s, str, y)
 	}

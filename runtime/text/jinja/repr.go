@@ -70,7 +70,9 @@ func repr(s *state, b *builder, v Value, depth int) {
 	s.charge(1)
 	switch v := v.(type) {
 	case Str:
+		s.charge(len(v.s) / 8)
 		reprStr(b, v)
+		s.checkLen(len(b.b))
 	case bigInt:
 		b.lit(string(v))
 	case *undefined:
@@ -147,17 +149,26 @@ func reprStr(b *builder, v Str) {
 		case r == '\t':
 			return `\t`
 		case r < ' ' || r == 0x7f:
-			return fmt.Sprintf(`\x%02x`, r)
+			return hexRune(`\x`, r, 2)
 		case r < 0x7f || printable(r):
 			return string(r)
 		case r < 0x100:
-			return fmt.Sprintf(`\x%02x`, r)
+			return hexRune(`\x`, r, 2)
 		case r < 0x10000:
-			return fmt.Sprintf(`\u%04x`, r)
+			return hexRune(`\u`, r, 4)
 		}
-		return fmt.Sprintf(`\U%08x`, r)
+		return hexRune(`\U`, r, 8)
 	}))
 	b.lit(string(quote))
+}
+
+// hexRune returns a prefix and a number of hexadecimal digits.
+func hexRune(prefix string, r rune, digits int) string {
+	out := []byte(prefix)
+	for i := digits - 1; i >= 0; i-- {
+		out = append(out, "0123456789abcdef"[r>>(4*i)&15])
+	}
+	return string(out)
 }
 
 // printable is str.isprintable of a character: false for control, format, surrogate,

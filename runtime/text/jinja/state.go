@@ -6,6 +6,7 @@ import "time"
 type state struct {
 	limits  Limits
 	steps   int
+	ticked  int // steps at the last call of Tick
 	depth   int // of calls
 	nested  int // of values being compared
 	line    int // of the current statement
@@ -30,11 +31,33 @@ func newState(opt Options) *state {
 	return &state{limits: l, now: opt.Now, out: &builder{}, tests: tests}
 }
 
-// charge counts steps and fails beyond the limit.
+// tickSteps is the number of steps between two calls of Tick: about 100 µs.
+const tickSteps = 1000
+
+// charge counts steps before they are taken, and fails beyond the limit.
 func (s *state) charge(n int) {
 	if s.steps += n; s.steps > s.limits.Steps {
 		fail("the template takes more than %d steps", s.limits.Steps)
 	}
+	if s.limits.Tick != nil && s.steps-s.ticked >= tickSteps {
+		s.ticked = s.steps
+		if err := s.limits.Tick(); err != nil {
+			panic(&Stopped{err})
+		}
+	}
+}
+
+// weigh charges for reading the texts among the values once, as every filter, test,
+// method and operator may do. Those that take longer, or read items of lists, charge for
+// the rest.
+func (s *state) weigh(values ...Value) {
+	n := 0
+	for _, v := range values {
+		if text, ok := v.(Str); ok {
+			n += len(text.s)/32 + len(text.user)/4
+		}
+	}
+	s.charge(n)
 }
 
 // checkLen limits the length of a string or a list, and charges for creating it.

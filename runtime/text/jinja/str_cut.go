@@ -6,7 +6,11 @@ import "strings"
 func trimRange(s, chars string, given, left, right bool) (from, to int) {
 	drop := isSpace
 	if given {
-		drop = func(r rune) bool { return strings.ContainsRune(chars, r) }
+		set := make(map[rune]bool, len(chars))
+		for _, r := range chars {
+			set[r] = true
+		}
+		drop = func(r rune) bool { return set[r] }
 	}
 	to = len(s)
 	if left {
@@ -148,7 +152,8 @@ func rsplitMethod(s *state, v Str, a args) Value {
 }
 
 // splitlines splits at line ends.
-func splitlines(v Str, keep bool) []Value {
+func splitlines(s *state, v Str, keep bool) []Value {
+	s.charge(len(v.s) / 8)
 	items := []Value{}
 	at := 0
 	for at < len(v.s) {

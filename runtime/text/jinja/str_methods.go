@@ -17,8 +17,8 @@ var strMethods = map[string]strMethod{
 	"partition":  partition("partition", false),
 	"rpartition": partition("rpartition", true),
 	"replace":    replaceMethod,
-	"splitlines": func(_ *state, v Str, a args) Value {
-		return &List{items: splitlines(v, truth(a.bind("splitlines", "keepends=")[0]))}
+	"splitlines": func(s *state, v Str, a args) Value {
+		return &List{items: splitlines(s, v, truth(a.bind("splitlines", "keepends=")[0]))}
 	},
 	"startswith":   affix("startswith", strings.HasPrefix),
 	"endswith":     affix("endswith", strings.HasSuffix),
@@ -219,6 +219,7 @@ func expandtabs(s *state, v Str, a args) Value {
 	size := toInt(a.bind("expandtabs", "tabsize=8")[0])
 	var b builder
 	column := int64(0)
+	s.charge(len(v.s))
 	for _, c := range v.chars() {
 		c := c.(Str)
 		switch c.s {

@@ -173,14 +173,14 @@ func (w *jsonWriter) str(v Str) {
 		}
 		switch {
 		case r < ' ':
-			return fmt.Sprintf(`\u%04x`, r)
+			return hexRune(`\u`, r, 4)
 		case r < 0x7f || !w.ascii:
 			return string(r)
 		case r < 0x10000:
-			return fmt.Sprintf(`\u%04x`, r)
+			return hexRune(`\u`, r, 4)
 		}
 		hi, lo := utf16.EncodeRune(r)
-		return fmt.Sprintf(`\u%04x\u%04x`, hi, lo)
+		return hexRune(`\u`, hi, 4) + hexRune(`\u`, lo, 4)
 	}))
 	w.b.lit(`"`)
 }
