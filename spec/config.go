@@ -2,13 +2,14 @@ package spec
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
-	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // maxConfig is the maximum size in bytes of config.json and of a model spec.
@@ -17,7 +18,7 @@ const maxConfig = 16 << 20
 
 // readConfig reads a config.json.
 func readConfig(path string) (map[string]any, error) {
-	b, err := readBounded(path)
+	b, err := regular.ReadIn(filepath.Dir(path), filepath.Base(path), maxConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +68,6 @@ func textConfig(c map[string]any) map[string]any {
 		out["text_only"] = true
 	}
 	return out
-}
-
-func readBounded(path string) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > maxConfig {
-		return nil, &Error{Pos: Pos{File: path}, What: fmt.Sprintf("%d bytes; a configuration file may have at most %d", st.Size(), maxConfig)}
-	}
-	return os.ReadFile(path)
 }
 
 // ggufKeys maps GGUF metadata keys (after "<architecture>.") to the names of

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/models"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"gopkg.in/yaml.v3"
 )
 
@@ -36,7 +37,7 @@ func Load(path string, opt Options) (*Spec, error) {
 	case ".safetensors", ".pt", ".pth":
 		return nil, &Error{What: fmt.Sprintf("%s: the weight file contains no hyper-parameters; give its folder (with config.json) or a model spec", path)}
 	}
-	src, err := readBounded(path)
+	src, err := regular.Read(path, maxConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +145,8 @@ func baseName(path string) string {
 		path = abs
 	}
 	b := filepath.Base(path)
-	if m := snapshotForm.FindStringSubmatch(filepath.ToSlash(path)); m != nil {
-		b = m[1]
+	if name, ok := regular.Repository(path); ok {
+		b = name
 	}
 	for _, ext := range []string{".gguf", ".bin"} {
 		b = strings.TrimSuffix(b, ext)

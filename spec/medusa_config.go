@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // A medusaConfig is the config.json of a checkpoint of heads. Its numbers of heads
@@ -20,7 +21,7 @@ func (s *Spec) medusaConfig() (c medusaConfig) {
 	if s.Medusa.File == "" {
 		return c
 	}
-	raw, err := readBounded(filepath.Join(filepath.Dir(s.medusaPath()), "config.json"))
+	raw, err := regular.ReadIn(filepath.Dir(s.medusaPath()), "config.json", maxConfig)
 	if err != nil || json.Unmarshal(raw, &c) != nil {
 		return medusaConfig{}
 	}

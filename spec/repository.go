@@ -12,10 +12,6 @@ import (
 // repositoryForm matches the repository names of the Hugging Face hub.
 var repositoryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}$`)
 
-// snapshotForm matches the folder of a repository in the hub's cache, which is
-// named after a commit.
-var snapshotForm = regexp.MustCompile(`/models--[^/]+--([^/]+)/snapshots/[0-9a-f]{40}$`)
-
 // checkRepository returns an error for an invalid repository name or number of
 // parameters.
 func (s *Spec) checkRepository() error {

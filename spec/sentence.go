@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -41,16 +41,15 @@ func SentenceModules(dir string) ([]SentenceModule, error) {
 
 // readSideFile reads a small JSON file of the model's folder, if it exists.
 func readSideFile(dir, name string, to any) (found bool, err error) {
-	path := filepath.Join(dir, name)
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+	data, err := regular.ReadIn(dir, name, maxConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	}
-	data, err := readBounded(path)
-	if err != nil {
+	case err != nil:
 		return true, err
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return true, fmt.Errorf("%s: %w", path, err)
+		return true, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 	}
 	return true, nil
 }

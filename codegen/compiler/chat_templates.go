@@ -3,10 +3,11 @@ package compiler
 import (
 	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"errors"
+	"io/fs"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
@@ -34,7 +35,7 @@ var toolTemplateFiles = []string{"additional_chat_templates/tool_use.jinja", "ch
 // namedTemplates returns the templates by name of a model with several.
 func (m *Model) namedTemplates() map[string]string {
 	out := map[string]string{}
-	if data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, "tokenizer_config.json")); err == nil {
+	if data, err := regular.ReadIn(m.Spec.ModelDir, "tokenizer_config.json", maxTokenizerFile); err == nil {
 		var config struct {
 			Templates json.RawMessage `json:"chat_template"`
 		}
@@ -46,8 +47,12 @@ func (m *Model) namedTemplates() map[string]string {
 		}
 	}
 	for _, name := range toolTemplateFiles {
-		if data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name)); err == nil {
+		data, err := regular.ReadIn(m.Spec.ModelDir, name, maxSideFile)
+		switch {
+		case err == nil:
 			out["tool_use"] = string(data)
+		case !errors.Is(err, fs.ErrNotExist):
+			m.opt.notice("%v; the template for tools is not used", err)
 		}
 	}
 	if text, ok := m.set.Meta()["tokenizer.chat_template.tool_use"].(string); ok && m.set.Format() == "gguf" {

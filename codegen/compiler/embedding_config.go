@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec"
 )
 
@@ -154,20 +155,16 @@ const maxSideFile = 1 << 20
 
 // readJSON reads a file of the model's folder, if it exists.
 func (m *Model) readJSON(name string, to any) (found bool, err error) {
-	path := filepath.Join(m.Spec.ModelDir, filepath.Clean("/"+name))
-	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
+	name = filepath.Clean("/" + name)[1:]
+	data, err := regular.ReadIn(m.Spec.ModelDir, name, maxSideFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
-	}
-	if st.Size() > maxSideFile {
-		return true, fmt.Errorf("%s: %d bytes; expected at most %d", path, st.Size(), maxSideFile)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	case err != nil:
 		return true, err
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return true, fmt.Errorf("%s: %w", path, err)
+		return true, fmt.Errorf("%s: %w", filepath.Join(m.Spec.ModelDir, name), err)
 	}
 	return true, nil
 }

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/runtime/sampling/settings"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
@@ -51,17 +50,17 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 	files := tokenizerfile.Files{}
 	found := false
 	for _, n := range names {
-		path := filepath.Join(m.Spec.ModelDir, n)
-		st, err := os.Stat(path)
-		if err != nil || files[n] != nil {
+		if files[n] != nil {
 			continue
 		}
-		if st.Size() > maxTokenizerFile {
-			return nil, fmt.Errorf("%s: %d bytes; no tokenizer file is larger than %d", path, st.Size(), maxTokenizerFile)
-		}
-		if files[n], err = os.ReadFile(path); err != nil {
+		data, err := regular.ReadIn(m.Spec.ModelDir, n, maxTokenizerFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
 			return nil, err
 		}
+		files[n] = data
 		found = found || isVocabulary(n)
 	}
 	if n := m.Spec.TokenizerFile; n != "" && files[n] == nil {
@@ -156,7 +155,7 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 func (m *Model) generation(man *manifest.Manifest) {
 	man.GenerationFile = cmp.Or(m.Spec.GenerationConfig, "generation_config.json")
 	man.Generation = map[string]any{}
-	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, man.GenerationFile))
+	data, err := regular.ReadIn(m.Spec.ModelDir, man.GenerationFile, maxSideFile)
 	if err == nil {
 		err = json.Unmarshal(data, &man.Generation)
 	}

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // fingerprintBytes is the number of bytes hashed at the start of each file. It
@@ -30,7 +31,7 @@ func Fingerprint(paths []string) (string, error) {
 }
 
 func fingerprintFile(h io.Writer, path string) error {
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

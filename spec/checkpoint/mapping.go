@@ -2,9 +2,8 @@ package checkpoint
 
 import (
 	"fmt"
-	"io"
-	"os"
 
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,24 +21,17 @@ type mapping struct {
 }
 
 func openMapping(path string) (*mapping, error) {
-	f, err := os.Open(path)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	if st.Size() == 0 {
+	if size == 0 {
 		return nil, fmt.Errorf("%s: the file is empty; download it again", path)
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot map %d bytes: %w", path, st.Size(), err)
+		return nil, fmt.Errorf("%s: cannot map %d bytes: %w", path, size, err)
 	}
 	return &mapping{path: path, data: data}, nil
 }
@@ -56,21 +48,4 @@ func (m *mapping) close() error {
 // errorf prefixes the file's path.
 func (m *mapping) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", m.path, fmt.Errorf(format, args...))
-}
-
-// readSmall reads a text file, such as an index, of at most limit bytes.
-func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: larger than %d bytes, too long for a shard index", path, limit)
-	}
-	return data, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // A format recognizes files by their first bytes and reads them.
@@ -157,6 +158,9 @@ func (s *Set) openFile(path string) error {
 	}
 	s.maps = append(s.maps, m)
 	s.paths = append(s.paths, path)
+	if target := regular.Elsewhere(filepath.Dir(path), path); target != "" {
+		s.notes = append(s.notes, fmt.Sprintf("%s is a link to %s", path, target))
+	}
 	if hint := tensorfile.Hint(m.data); hint != "" {
 		return m.errorf("not a weight file but %s", hint)
 	}
@@ -182,7 +186,7 @@ const maxIndex = 64 << 20
 
 // openIndex reads a *.index.json and opens the shards in its weight_map.
 func (s *Set) openIndex(path string) error {
-	data, err := readSmall(path, maxIndex)
+	data, err := regular.ReadIn(filepath.Dir(path), filepath.Base(path), maxIndex)
 	if err != nil {
 		return err
 	}

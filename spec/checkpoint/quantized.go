@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // Quantized safetensors: the tensors that form one matrix become one entry
@@ -32,11 +33,11 @@ func readQuantConfig(dir string) quantConfig {
 	var outer struct {
 		Quant quantConfig `json:"quantization_config"`
 	}
-	if data, err := readSmall(filepath.Join(dir, "config.json"), maxQuantConfig); err == nil && json.Unmarshal(data, &outer) == nil && outer.Quant.Method != "" {
+	if data, err := regular.ReadIn(dir, "config.json", maxQuantConfig); err == nil && json.Unmarshal(data, &outer) == nil && outer.Quant.Method != "" {
 		return outer.Quant
 	}
 	var c quantConfig
-	if data, err := readSmall(filepath.Join(dir, "quantize_config.json"), maxQuantConfig); err == nil {
+	if data, err := regular.ReadIn(dir, "quantize_config.json", maxQuantConfig); err == nil {
 		_ = json.Unmarshal(data, &c)
 	}
 	return c

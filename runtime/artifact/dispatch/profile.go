@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // Format is the version of profile files.
@@ -66,17 +67,9 @@ const maxProfile = 16 << 20
 
 // Read reads and validates a profile.
 func Read(path string) (*Profile, error) {
-	f, err := os.Open(path)
+	data, err := regular.Read(path, maxProfile)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxProfile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxProfile {
-		return nil, fmt.Errorf("%s: larger than a profile can be (%d bytes)", path, maxProfile)
 	}
 	return Parse(path, data)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // openGGUF reads an adapter as llama.cpp stores it: NAME.weight.lora_a and
@@ -15,7 +16,7 @@ func openGGUF(path string) (*Adapter, error) {
 	if ext := filepath.Ext(path); ext == ".safetensors" || ext == ".json" || ext == ".bin" {
 		return nil, fmt.Errorf("%s: one file of an adapter; give the folder with adapter_config.json and adapter_model.safetensors", path)
 	}
-	file, size, err := openFile(path)
+	file, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -98,19 +98,6 @@ func (a *Adapter) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", a.path, fmt.Errorf(format, args...))
 }
 
-// openFile opens a regular file.
-func openFile(path string) (f *os.File, size int64, err error) {
-	st, err := os.Stat(path) // before opening, which waits for the writer of a pipe
-	if err != nil {
-		return nil, 0, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s: not a regular file", path)
-	}
-	f, err = os.Open(path)
-	return f, st.Size(), err
-}
-
 // newAdapter reads an adapter's weight file with the reader of its format. take takes
 // its tensors.
 func newAdapter(path string, file source, size int64, read func(head []byte, size int64) (*tensorfile.File, error), take func(a *Adapter, f *tensorfile.File) error) (*Adapter, error) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 const (
@@ -62,7 +62,7 @@ var changesBase = []string{"pissa", "corda", "olora"}
 
 // openPEFT reads a folder as PEFT saves it.
 func openPEFT(dir string) (*Adapter, error) {
-	config, err := readPEFTConfig(filepath.Join(dir, peftConfigFile))
+	config, err := readPEFTConfig(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no %s; want a folder as PEFT's save_pretrained writes it, or a GGUF file", dir, peftConfigFile)
 	}
@@ -70,7 +70,7 @@ func openPEFT(dir string) (*Adapter, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, peftWeights)
-	file, size, err := openFile(path)
+	file, size, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no %s; an adapter_model.bin can run code when Python reads it and is not supported: save the adapter again with PEFT's save_pretrained", dir, peftWeights)
 	}
@@ -85,22 +85,14 @@ func openPEFT(dir string) (*Adapter, error) {
 	return a, nil
 }
 
-func readPEFTConfig(path string) (*peftConfig, error) {
-	file, size, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if size > maxConfig {
-		return nil, fmt.Errorf("%s: %d bytes; want at most %d MB", path, size, maxConfig>>20)
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxConfig))
+func readPEFTConfig(dir string) (*peftConfig, error) {
+	data, err := regular.ReadIn(dir, peftConfigFile, maxConfig)
 	if err != nil {
 		return nil, err
 	}
 	c, err := parsePEFTConfig(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, peftConfigFile), err)
 	}
 	return c, nil
 }

@@ -101,7 +101,7 @@ func TestRefusedConfigs(t *testing.T) {
 		`"alpha_pattern":[[[[1]]]]`:             "nested",
 		fmt.Sprintf(`"alpha_pattern":{"(%s)":2}`, strings.Repeat("a", 17_000)): "of more than 16 KB",
 		`"rank_pattern":{"[\\pL]q":2}`:                                         "classes of Unicode",
-		strings.Repeat(`"x":"`+strings.Repeat("a", 1<<20)+`",`, 5) + `"y":1`:   "at most 4 MB",
+		strings.Repeat(`"x":"`+strings.Repeat("a", 1<<20)+`",`, 5) + `"y":1`:   "larger than 4194304 bytes",
 	} {
 		dirs[want] = folder(t, `{"peft_type":"LORA","r":2,`+setting+`}`, good...)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // A File is an open file of packed weights, or one embedded in another file.
@@ -37,16 +38,11 @@ const again = "copy it here again, or run iflowc clean and compile again"
 // Open opens a packed file and checks its header, index and size, but not its data; see
 // Load.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	p, err := OpenAt(f, path, 0, st.Size())
+	p, err := OpenAt(f, path, 0, size)
 	if err != nil {
 		f.Close()
 		return nil, err
