@@ -25,7 +25,7 @@ func TestGenerationFile(t *testing.T) {
 		{"", "null", "", "generation_config.json"},
 		{"", "[1]", "generation_config.json is a JSON array, expected an object; its settings are not used", "generation_config.json"},
 		{"", `{"temperature": NaN}`, "generation_config.json: invalid character 'N'", "generation_config.json"},
-		{".", "", "is a directory; its settings are not used", "."},
+		{".", "", "not a regular file; its settings are not used", "."},
 		{"missing.json", "", "missing.json: no such file or directory", "missing.json"},
 	} {
 		dir, notes := t.TempDir(), ""
