@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/spec/checkpoint"
@@ -104,7 +105,7 @@ func TestCompileCalibrates(t *testing.T) {
 	weights := func(name string, said bool, args ...string) string {
 		t.Helper()
 		bin := filepath.Join(dir, name)
-		got := iflowc(t, append([]string{"compile", shortDemo(t), "--isa", "portable", "-o", bin}, args...)...)
+		got := iflowc(t, append([]string{"compile", demotest.Short(t), "--isa", "portable", "-o", bin}, args...)...)
 		got.succeed(t)
 		if notes := strings.Contains(got.stderr, "note: calibrated on iflowc's text"); notes != said {
 			t.Errorf("%s: says that it calibrates: %v; %q", name, notes, got.stderr)

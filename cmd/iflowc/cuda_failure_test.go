@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
@@ -18,7 +19,7 @@ import (
 func emulatedDemo(t *testing.T) string {
 	t.Helper()
 	needEmulation(t)
-	return compiled(t, shortDemo(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu")
+	return compiled(t, demotest.Short(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu")
 }
 
 // TestEmulatedFailures: what goes wrong with a GPU ends in one line that says
@@ -138,7 +139,7 @@ func TestEmulatedProfile(t *testing.T) {
 	t.Parallel()
 	bin := emulatedDemo(t)
 	file := filepath.Join(t.TempDir(), "demo.cuda.profile")
-	text := iflowc(t, "profile", shortDemo(t), "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,2", "--budget", "1ms", "-o", file).succeed(t)
+	text := iflowc(t, "profile", demotest.Short(t), "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,2", "--budget", "1ms", "-o", file).succeed(t)
 	for _, want := range []string{"whose times mean nothing", "q8_b32t2", "flat_gemm32", "cublaslt", "regret", "attention over 64 rows: ", "written to"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

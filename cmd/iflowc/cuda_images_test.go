@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/codegen/demotest"
 )
 
 // TestEmulatedImages: IFLOWC_CUDA_IMAGES names a folder with images that replace the
@@ -24,7 +26,7 @@ func TestEmulatedImages(t *testing.T) {
 		t.Errorf("an empty folder: %q\n%s", text, got.stderr)
 	}
 	pack := filepath.Join(t.TempDir(), "package")
-	iflowc(t, "compile", shortDemo(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "--emit", "package", "-o", pack).succeed(t)
+	iflowc(t, "compile", demotest.Short(t), "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "--emit", "package", "-o", pack).succeed(t)
 	data, err := os.ReadFile(filepath.Join(pack, "cuda-.so"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 )
@@ -25,8 +26,8 @@ func TestEmulatedRanks(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
 	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0", "--threads", "2"}
-	want := call(t, nil, compiled(t, shortDemo(t), "--isa", "portable"), story...).succeed(t)
-	source, err := os.ReadFile(shortDemo(t))
+	want := call(t, nil, compiled(t, demotest.Short(t), "--isa", "portable"), story...).succeed(t)
+	source, err := os.ReadFile(demotest.Short(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestEmulatedRanks(t *testing.T) {
 		t.Run(c.devices+" "+c.engine, func(t *testing.T) {
 			t.Parallel()
 			text := strings.Replace(string(source), "model_dir: .\n", fmt.Sprintf("model_dir: .\nengine: {%s}\n", c.engine), 1)
-			spec := filepath.Join(filepath.Dir(shortDemo(t)), toolchain.Key(text)[:16]+".yaml")
+			spec := filepath.Join(filepath.Dir(demotest.Short(t)), toolchain.Key(text)[:16]+".yaml")
 			if err := toolchain.WriteFile(spec, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -73,11 +74,11 @@ func TestEmulatedNCCL(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
 	var want struct{ Tokens []int }
-	decode(t, call(t, nil, compiled(t, shortDemo(t), "--isa", "portable"), ncclStory...).succeed(t), &want)
+	decode(t, call(t, nil, compiled(t, demotest.Short(t), "--isa", "portable"), ncclStory...).succeed(t), &want)
 	dir := t.TempDir()
 	nccl := filepath.Join(dir, "libnccl.so")
 	call(t, nil, "g++", "-x", "c", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", nccl, "testdata/nccl/nccl.c").succeed(t)
-	bin := compiled(t, shortDemo(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1")
+	bin := compiled(t, demotest.Short(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1")
 	env := []string{"IFLOWC_NCCL=" + nccl, "NCCL_PIPES=" + dir, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"}
 	t.Run("mpirun", func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestEmulatedNCCL(t *testing.T) {
 // their own, against the tokens of the whole model.
 func inStages(t *testing.T, want []int, env []string) {
 	t.Helper()
-	bin := compiled(t, shortDemo(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1;2&3")
+	bin := compiled(t, demotest.Short(t), "--isa", "portable", "--target", "cuda-emu", "--devices", "0&1;2&3")
 	ranks := byTorchrun(t, env, 4, slices.Concat([]string{bin}, ncclStory, []string{"--rank-timeout", "5m"}))
 	for _, r := range ranks {
 		if err := r.Wait(); err != nil {
@@ -162,7 +163,7 @@ func checkStory(t *testing.T, want []int, out, said string) {
 	if !slices.Equal(got.Tokens, want) || strings.Count(said, "leaves the stand-in for NCCL") != 2 {
 		t.Errorf("%v, expected %v; %s", got.Tokens, want, said)
 	}
-	bytes := told{Exchanged: (4+ncclTokens-1)*shortLayers*2*128*4 + ncclTokens*1536/2*4, Steps: stepBytes(4, ncclTokens, false)} // as TestRanks has it
+	bytes := told{Exchanged: (4+ncclTokens-1)*demotest.Layers*2*128*4 + ncclTokens*1536/2*4, Steps: stepBytes(4, ncclTokens, false)} // as TestRanks has it
 	if len(got.Timings.Ranks) != 1 || got.Timings.Ranks[0] != bytes {
 		t.Errorf("rank 0 has told %v bytes, expected %v", got.Timings.Ranks, bytes)
 	}

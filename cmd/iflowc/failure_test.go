@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/codegen/demotest"
 )
 
 // copyModel copies the demo model's folder; edit may change a file's bytes, or
@@ -209,7 +211,7 @@ func TestBrokenPackedWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := os.ReadFile(compiled(t, shortDemo(t), "--quant", "q8", "--isa", "portable") + ".weights")
+	foreign, err := os.ReadFile(compiled(t, demotest.Short(t), "--quant", "q8", "--isa", "portable") + ".weights")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/ir/irtest"
 )
 
@@ -163,7 +164,7 @@ func wordModel(t *testing.T, family string, changes, files map[string]any) strin
 // keepRow returns a safetensors file with one row of the named tensors.
 func keepRow(t *testing.T, file []byte, row int, names ...string) []byte {
 	t.Helper()
-	out, err := editTensors(file, func(name string, h *storedTensor, data []byte) []byte {
+	out, err := demotest.EditTensors(file, func(name string, h *demotest.StoredTensor, data []byte) []byte {
 		if !slices.Contains(names, name) {
 			return data
 		}

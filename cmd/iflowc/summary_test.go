@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/ir/irtest"
 )
 
@@ -61,7 +62,7 @@ func TestSummaryKeys(t *testing.T) {
 		if quant == "" {
 			sizes = 2
 		}
-		out := iflowc(t, "compile", shortDemo(t), "--quant", quant, "--isa", "portable", "--json", "-o", filepath.Join(t.TempDir(), "demo")).succeed(t)
+		out := iflowc(t, "compile", demotest.Short(t), "--quant", quant, "--isa", "portable", "--json", "-o", filepath.Join(t.TempDir(), "demo")).succeed(t)
 		has(t, "summary", []byte(out), "binary", "binary_bytes", "weights", "weight_bytes", "regions_per_layer", "seconds", "memory_bytes",
 			"weight_type", "bits_per_weight", "context", "state_bytes")
 		var r compiler.Result

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/demotest"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
@@ -31,10 +32,10 @@ func TestPTX(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	cases := []struct{ spec, quant, kv string }{{"../../models/demo.yaml", "q4_b64", "q8_b32t2"}, {"../../spec/testdata/families/llama", "f16", "f16"}}
+	cases := []struct{ spec, quant, kv string }{{demotest.Short(t), "q4_b64", "q8_b32t2"}, {"../../spec/testdata/families/llama", "f16", "f16"}}
 	if irtest.All() {
 		for _, q := range []string{"f32", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q3h_b64", "q3_b32", "q2_b32", "q6t_b32", "q5t_b32", "q4t_b32", "q3t_b32", "q2t_b32", "q6_b16t2", "q4_b16t2", "q2_b16"} {
-			cases = append(cases, struct{ spec, quant, kv string }{"../../models/demo.yaml", q, ""})
+			cases = append(cases, struct{ spec, quant, kv string }{demotest.Short(t), q, ""})
 		}
 	}
 	for _, c := range cases {

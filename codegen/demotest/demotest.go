@@ -1,4 +1,6 @@
-package main
+// Package demotest makes variants of the demo model for tests of packages two folders below
+// the module's root.
+package demotest
 
 import (
 	"bytes"
@@ -17,23 +19,23 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// shortLayers is the number of layers of shortDemo.
-const shortLayers = 2
+// Layers is the number of layers of Short.
+const Layers = 2
 
-// shortDemo is a spec of the demo model's first layers: what they say is no story, but
+// Short returns a spec of the demo model's first layers: what they say is no story, but
 // an emulated GPU and a calibration need a third of the time.
-func shortDemo(t testing.TB) string {
+func Short(t testing.TB) string {
 	t.Helper()
-	spec, err := writtenShortDemo()
+	spec, err := written()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return spec
 }
 
-// writtenShortDemo writes it into the cache, by its content: what is compiled depends on
+// written writes it into the cache, by its content: what is compiled depends on
 // the model's path, and the next run of the tests has it too.
-var writtenShortDemo = sync.OnceValues(func() (string, error) {
+var written = sync.OnceValues(func() (string, error) {
 	files, err := shortFiles()
 	if err != nil {
 		return "", err
@@ -62,7 +64,7 @@ var writtenShortDemo = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "demo.yaml"), nil
 })
 
-// shortFiles are the files of shortDemo by their names.
+// shortFiles returns the files of Short by their names.
 func shortFiles() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	const from = "../../models/demo"
@@ -79,8 +81,8 @@ func shortFiles() (map[string][]byte, error) {
 		return nil, err
 	}
 	layers := regexp.MustCompile(`"num_hidden_layers": \d+`)
-	files["config.json"] = layers.ReplaceAll(files["config.json"], fmt.Appendf(nil, `"num_hidden_layers": %d`, shortLayers))
-	text, err := os.ReadFile(demoSpec)
+	files["config.json"] = layers.ReplaceAll(files["config.json"], fmt.Appendf(nil, `"num_hidden_layers": %d`, Layers))
+	text, err := os.ReadFile("../../models/demo.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -88,34 +90,34 @@ func shortFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
-// firstLayers returns a safetensors file without the layers from shortLayers on.
+// firstLayers returns a safetensors file without the layers from Layers on.
 func firstLayers(file []byte) ([]byte, error) {
-	return editTensors(file, func(name string, h *storedTensor, data []byte) []byte {
+	return EditTensors(file, func(name string, h *StoredTensor, data []byte) []byte {
 		layer := -1
 		if rest, ok := strings.CutPrefix(name, "model.layers."); ok {
 			if _, err := fmt.Sscan(rest[:strings.Index(rest, ".")], &layer); err != nil {
 				return nil
 			}
 		}
-		if layer >= shortLayers {
+		if layer >= Layers {
 			return nil
 		}
 		return data
 	})
 }
 
-// A storedTensor is what a safetensors file says of a tensor.
-type storedTensor struct {
+// A StoredTensor is what a safetensors file says of a tensor.
+type StoredTensor struct {
 	Type    string `json:"dtype"`
 	Shape   []int  `json:"shape"`
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// editTensors returns a safetensors file with the data that edit gives for each tensor,
+// EditTensors returns a safetensors file with the data that edit gives for each tensor,
 // whose header it may change; nil leaves the tensor out.
-func editTensors(file []byte, edit func(name string, h *storedTensor, data []byte) []byte) ([]byte, error) {
+func EditTensors(file []byte, edit func(name string, h *StoredTensor, data []byte) []byte) ([]byte, error) {
 	size := binary.LittleEndian.Uint64(file)
-	var head map[string]*storedTensor
+	var head map[string]*StoredTensor
 	if err := json.Unmarshal(file[8:8+size], &head); err != nil {
 		return nil, err
 	}
