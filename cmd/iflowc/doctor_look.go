@@ -165,8 +165,5 @@ func usageText(u toolchain.Usage, limit int64) string {
 	if len(kinds) > 0 {
 		text += " (" + strings.Join(kinds, ", ") + ")"
 	}
-	if u.Linked > 0 {
-		text += ", and " + compiler.SizeText(u.Linked) + " that are also compiled models"
-	}
 	return text
 }

@@ -235,7 +235,7 @@ func (b *budgeter) headBytes() (int64, error) {
 	for _, w := range b.float.whole.CPU.Manifest.Weights {
 		items = append(items, packed.Item{Name: w.Name + "_000", Index: w.Index, DType: tensor.Q8B32T2, Rows: w.Rows, Cols: w.Cols, Layout: w.Layout, Offset: w.Offset, Bytes: w.Bytes})
 	}
-	head, err := packed.Header(noSum, noSum, b.fixed, items)
+	head, err := packed.Header(packed.Source(noSum, noSum), noSum, b.fixed, items)
 	return int64(len(head)), err
 }
 

@@ -160,8 +160,8 @@ func (p *Program) packWeights(ctx context.Context) (err error) {
 	if p.opt.NoWeights {
 		return nil
 	}
-	for _, r := range p.parts() {
-		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
+	for i, r := range p.parts() {
+		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, p.weightsPath(i), func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
 		}); err != nil {
 			return err

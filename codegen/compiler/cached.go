@@ -26,7 +26,7 @@ func Cached(ctx context.Context, spec string, opt Options) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	p.opt.Out = filepath.Join(dir, "model")
+	p.opt.Out, p.opt.inCache = filepath.Join(dir, "model"), true
 	_, err = p.Build(ctx)
 	return p.opt.Out, err
 }

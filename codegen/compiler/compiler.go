@@ -51,6 +51,7 @@ type Options struct {
 	Notice   func(line string)                             // reports automatic choices; may be nil
 	Progress func(Progress)                                // reports slow work, one call at a time; may be nil
 
+	inCache  bool    // the output is in the cache, as iflowc run makes it
 	asStored bool    // the types of the files, on one device, whatever the spec says
 	choice   *Choice // the types for the budget; nil: to be chosen, if there is a budget
 }

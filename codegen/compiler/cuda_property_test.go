@@ -149,7 +149,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 	}
 	man := &code.Manifest
 	man.Vocab, man.Context, man.BOS, man.Pad = 40, 64, -1, -1
-	path, err := packWeights(t.Context(), cache, pack.Source{Set: storedIn(t, mod, src)}, code.Pack, nil)
+	path, err := packWeights(t.Context(), cache, pack.Source{Set: storedIn(t, mod, src)}, code.Pack, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

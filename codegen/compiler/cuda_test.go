@@ -57,7 +57,7 @@ func emulatedWeights(t *testing.T, p *Program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, p.source(), p.whole.CPU.Pack, nil)
+	path, err := packWeights(t.Context(), cache, p.source(), p.whole.CPU.Pack, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
@@ -42,7 +41,7 @@ func (p *Program) emit(ctx context.Context) error {
 	if p.opt.EmbedWeights {
 		return p.embed(bin)
 	}
-	return p.place(bin)
+	return p.place(bin, nil)
 }
 
 // emitLibrary makes the shared library and its header.
@@ -52,10 +51,7 @@ func (p *Program) emitLibrary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := toolchain.WriteFile(libraryHeader(p.opt.Out), codegen.Header, 0o644); err != nil {
-		return err
-	}
-	return p.place(lib)
+	return p.place(lib, codegen.Header)
 }
 
 // libraryHeader returns the path of a library's header.
@@ -74,12 +70,22 @@ func (p *Program) embed(bin string) error {
 	return p.measure()
 }
 
-// place puts the weights and then the result in place.
-func (p *Program) place(program string) error {
-	if err := p.placeWeights(p.opt.Out); err != nil {
+// place puts the weights, the result and, for a library, its header in place.
+func (p *Program) place(program string, header []byte) error {
+	o := &outputs{cache: p.cache, link: p.opt.inCache}
+	defer o.discard()
+	if err := p.placeWeights(o); err != nil {
 		return err
 	}
-	if err := placeFile(program, p.opt.Out, 0o755); err != nil {
+	if err := o.add(program, p.opt.Out, 0o755, false); err != nil {
+		return err
+	}
+	if header != nil {
+		if err := o.write(libraryHeader(p.opt.Out), header, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := o.commit(); err != nil {
 		return err
 	}
 	return p.measure()
@@ -129,18 +135,33 @@ func (p *Program) emitPackage() error {
 	for _, data := range files {
 		p.result.BinaryBytes += int64(len(data))
 	}
-	return p.placeWeights(filepath.Join(out, p.Spec.Name))
+	o := &outputs{cache: p.cache}
+	defer o.discard()
+	if err := p.placeWeights(o); err != nil {
+		return err
+	}
+	return o.commit()
 }
 
-// placeWeights puts the packed weights at name plus their suffixes, and adds up
-// their sizes.
-func (p *Program) placeWeights(name string) error {
+// weightsPath returns the path of a part's weights beside the result; "": they are in it.
+func (p *Program) weightsPath(part int) string {
+	switch {
+	case p.opt.EmbedWeights:
+		return ""
+	case p.opt.Emit == "package":
+		return filepath.Join(p.opt.Out, p.Spec.Name) + "." + p.ending(part)
+	}
+	return p.opt.Out + "." + p.ending(part)
+}
+
+// placeWeights adds the packed weights to the outputs, and adds up their sizes.
+func (p *Program) placeWeights(o *outputs) error {
 	if p.opt.NoWeights {
 		return nil
 	}
-	p.result.Weights = name + ".weights"
+	p.result.Weights = p.weightsPath(0)
 	if p.ranks != nil {
-		p.result.Weights += ".*"
+		p.result.Weights = strings.TrimSuffix(p.result.Weights, p.ending(0)) + "weights.*"
 	}
 	for i, r := range p.parts() {
 		info, err := os.Stat(r.packed)
@@ -148,7 +169,7 @@ func (p *Program) placeWeights(name string) error {
 			return err
 		}
 		p.result.WeightBytes += info.Size()
-		if err := placeFile(r.packed, name+"."+p.ending(i), 0o644); err != nil {
+		if err := o.add(r.packed, p.weightsPath(i), 0o644, p.ranks == nil); err != nil { // ranks may share a file
 			return err
 		}
 	}

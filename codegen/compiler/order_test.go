@@ -102,7 +102,7 @@ func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library,
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, p.source(), code.Pack, nil)
+	path, err := packWeights(t.Context(), cache, p.source(), code.Pack, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package compiler
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
 
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
@@ -14,8 +12,9 @@ import (
 
 // packWeights packs the weights into the cache, unless they are there, and
 // returns their path. The key consists of the transforms and the files they
-// read.
-func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, progress func(done, total int64)) (string, error) {
+// read. A file with the same key at path own, where an earlier compile put it, serves if it
+// is not damaged.
+func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, own string, progress func(done, total int64)) (string, error) {
 	print, err := checkpoint.Fingerprint(src.Set.Files())
 	if err != nil {
 		return "", err
@@ -24,9 +23,27 @@ func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, i
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", toolchain.Key("weights 7", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
-		return pack.Pack(ctx, src, items, out, pack.Options{Source: print, Progress: progress})
+	key := toolchain.Key("weights 8", print, string(plan), src.Calibration.Digest())
+	if !toolchain.Sealed(cache.Path("weights", key, ".weights")) && holds(ctx, own, print, key) {
+		return own, nil
+	}
+	return cache.Make("weights", key, ".weights", func(dir, out string) error {
+		return pack.Pack(ctx, src, items, out, pack.Options{Source: packed.Source(print, key), Progress: progress})
 	})
+}
+
+// holds reports whether a file consists of the weights with a fingerprint and a key,
+// undamaged.
+func holds(ctx context.Context, path, print, key string) bool {
+	if path == "" {
+		return false
+	}
+	f, err := packed.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return f.Made(print, key) && f.Verify(ctx, func(int64) {}) == nil
 }
 
 // weightsID identifies the contents of a file of packed weights.
@@ -36,35 +53,4 @@ func weightsID(path string) (string, error) {
 		return "", err
 	}
 	return f.ID(), f.Close()
-}
-
-// placeFile puts a file of the cache at a path, completely or not at all: by a
-// hard link if possible, else by a copy.
-func placeFile(from, to string, mode os.FileMode) error {
-	tmp := fmt.Sprintf("%s.part-%d", to, os.Getpid())
-	os.Remove(tmp)
-	defer os.Remove(tmp)
-	if os.Link(from, tmp) != nil {
-		if err := copyFile(from, tmp, mode); err != nil {
-			return err
-		}
-	}
-	return os.Rename(tmp, to)
-}
-
-func copyFile(from, to string, mode os.FileMode) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	if _, err := dst.ReadFrom(src); err != nil {
-		dst.Close()
-		return err
-	}
-	return dst.Close()
 }

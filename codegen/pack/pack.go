@@ -46,7 +46,7 @@ func (it *Item) Sources() []string {
 
 // Options are the optional parts of Pack; the zero value is usable.
 type Options struct {
-	// Source is stored in the file: the Fingerprint of what was packed.
+	// Source is stored in the file: packed.Source of what was packed.
 	Source string
 	// Workers is the number of goroutines; 0 means one per CPU, two at least.
 	Workers int

@@ -96,11 +96,11 @@ func Have(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Make returns the path of a cached file. If it does not exist, make writes it
-// at a private path first. After an error nothing is left.
+// Make returns the path of a cached file, which nobody may write to. If it does not exist,
+// or was changed, make writes it at a private path first. After an error nothing is left.
 func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (string, error) {
 	path := c.Path(kind, key, ext)
-	if Have(path) {
+	if Sealed(path) {
 		c.Use(path)
 		return path, nil
 	}
@@ -114,11 +114,14 @@ func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (s
 	if err := make(dir, out); err != nil {
 		return "", err
 	}
+	if err := seal(out, filepath.Base(path)); err != nil {
+		return "", fmt.Errorf("build cache: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("build cache: %w", err)
 	}
 	if err := os.Rename(out, path); err != nil {
-		if errors.Is(err, fs.ErrExist) && Have(path) {
+		if errors.Is(err, fs.ErrExist) && Sealed(path) {
 			return path, nil // on systems whose rename does not replace, the other process's file is the same
 		}
 		return "", fmt.Errorf("build cache: %w", err)

@@ -35,9 +35,8 @@ const staleUnderLock = time.Hour
 
 // A Usage is the disk space of the cache entries that can be rebuilt.
 type Usage struct {
-	Bytes  int64            // bytes of files without hard links outside the cache
-	Kinds  map[string]int64 // the same by kind; a file with several names counts for the first one
-	Linked int64            // bytes of files with hard links outside the cache, which eviction does not free
+	Bytes int64
+	Kinds map[string]int64 // the same by kind; a file with several names counts for the first one
 }
 
 // An entry is a file or folder that is removed as a whole.
@@ -52,11 +51,7 @@ type inode struct {
 	kind  string
 	size  int64
 	links uint64 // number of names
-	names uint64 // number of names in the cache
 }
-
-// outside reports whether the content has a name outside the cache.
-func (n *inode) outside() bool { return n.links > n.names }
 
 // Bound returns the maximum size of the cache in bytes, from $IFLOWC_CACHE_SIZE or the
 // size of the disk; 0 means unlimited.
@@ -98,7 +93,7 @@ func (c *Cache) Usage() (Usage, error) {
 // Evict removes the entries that were not used for the given time, and then the least
 // recently used entries until at most limit bytes are left. A negative limit means
 // unlimited. It returns the number of bytes freed. It returns an error if another
-// process has the cache open. Names outside the cache are not affected.
+// process has the cache open.
 func (c *Cache) Evict(limit int64, unused time.Duration) (int64, error) {
 	if !c.lock.exclusive() {
 		_ = c.lock.share() // downgrade the lock, so that other processes can open the cache
@@ -142,15 +137,11 @@ func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed in
 		if age < min(unused, grace) || (limit < 0 || usage.Bytes-freed <= limit) && age < unused {
 			continue
 		}
-		if !slices.ContainsFunc(e.files, func(n *inode) bool { return !n.outside() }) && len(e.files) > 0 {
-			continue
-		}
 		if err := move(e.path); err != nil {
 			return bin, freed, fmt.Errorf("build cache: %w", err)
 		}
 		for _, n := range e.files {
 			n.links--
-			n.names--
 			if n.links == 0 {
 				freed += n.size
 			}
@@ -197,12 +188,8 @@ func (c *Cache) scan() ([]*entry, Usage, error) {
 		}
 	}
 	for _, n := range inodes {
-		if n.outside() {
-			usage.Linked += n.size
-		} else {
-			usage.Bytes += n.size
-			usage.Kinds[n.kind] += n.size
-		}
+		usage.Bytes += n.size
+		usage.Kinds[n.kind] += n.size
 	}
 	return entries, usage, nil
 }
@@ -241,7 +228,6 @@ func (e *entry) add(path string, d fs.DirEntry, inodes map[fileID]*inode, kind s
 		n = &inode{kind: kind, size: size, links: links}
 		inodes[id] = n
 	}
-	n.names++
 	e.files = append(e.files, n)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -31,9 +32,8 @@ type File struct {
 	region []byte // anonymous mapping; nil before Load
 }
 
-// again is the advice for a damaged file. The cache may contain a hard link to the same
-// file.
-const again = "copy it here again, or run iflowc clean and compile again"
+// again is the advice for a damaged file.
+const again = "copy it here again, or compile again"
 
 // Open opens a packed file and checks its header, index and size, but not its data; see
 // Load.
@@ -108,7 +108,18 @@ func (p *File) Name() string { return p.name }
 func (p *File) Items() []Item { return slices.Clone(p.items) }
 
 // Source returns the fingerprint of the files that were packed.
-func (p *File) Source() string { return p.index.Source }
+func (p *File) Source() string {
+	print, _, _ := strings.Cut(p.index.Source, "/")
+	return print
+}
+
+// Made reports whether the file was made from files with a fingerprint, by a plan with a
+// key.
+func (p *File) Made(print, key string) bool { return p.index.Source == Source(print, key) }
+
+// Source joins what Header writes as the source: the fingerprint of the packed files, and
+// the key of the plan by which they were packed.
+func Source(print, key string) string { return print + "/" + key }
 
 // SHA256 returns the hash of the data in hexadecimal.
 func (p *File) SHA256() string { return p.index.SHA256 }

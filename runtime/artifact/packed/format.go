@@ -54,7 +54,7 @@ type Item struct {
 
 // index is the JSON index.
 type index struct {
-	Source string  `json:"source"` // fingerprint of the files packed
+	Source string  `json:"source"` // from Source
 	SHA256 string  `json:"sha256"` // of the data
 	Bytes  int64   `json:"bytes"`  // of the data
 	Items  []entry `json:"items"`
@@ -124,7 +124,7 @@ func Place(items []Item) (size int64, err error) {
 }
 
 // Header returns the bytes before the data: header and index, padded to a page. Items
-// must have their places; source is the fingerprint of the packed files, sum the data's
+// must have their places; source is from Source, sum the data's
 // SHA-256 in hexadecimal. The length does not depend on sum.
 func Header(source, sum string, size int64, items []Item) ([]byte, error) {
 	x := index{Source: source, SHA256: sum, Bytes: size}
