@@ -82,8 +82,14 @@ func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 		}
 		notices = append(notices, "there are no weights in a known format (safetensors, GGUF, pickle)")
 	}
+	if len(files) > maxChosen {
+		return nil, nil, fmt.Errorf("%s: %d files belong to the model; expected at most %d", l.Ref, len(files), maxChosen)
+	}
 	return files, notices, nil
 }
+
+// maxChosen is the maximum number of files of a model; DeepSeek-V3 has 163 shards.
+const maxChosen = 4096
 
 // chooseGGUF selects the GGUF file whose name contains part, or all its parts.
 func chooseGGUF(all []File, part string) ([]File, error) {

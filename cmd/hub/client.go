@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 // A Client fetches from one hub.
@@ -32,6 +35,7 @@ type Client struct {
 
 	http  *http.Client
 	retry time.Duration // first pause before a retry; tests shorten it
+	stall time.Duration // the longest time without a byte of a body; tests shorten it
 }
 
 const tries = 5
@@ -108,6 +112,9 @@ func (c *Client) get(ctx context.Context, address string, from int64) (*http.Res
 // worthRetrying reports whether a retry may succeed, and after how long.
 func (c *Client) worthRetrying(err error, pause time.Duration) (time.Duration, bool) {
 	var s *statusError
+	if errors.Is(err, errRedirect) {
+		return 0, false
+	}
 	if !errors.As(err, &s) {
 		var lookup *net.DNSError
 		if errors.As(err, &lookup) && lookup.IsNotFound {
@@ -127,12 +134,11 @@ func (c *Client) worthRetrying(err error, pause time.Duration) (time.Duration, b
 }
 
 func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
+		cancel(nil)
 		return nil, err
-	}
-	if c.Token != "" { // the standard library drops it on a redirect to another host
-		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	req.Header.Set("User-Agent", c.Agent)
 	req.Header.Set("Accept-Encoding", "identity") // otherwise lengths would not count bytes
@@ -141,8 +147,10 @@ func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Res
 	}
 	answer, err := c.http.Do(req)
 	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
+	answer.Body = steady(answer.Body, c.stall, ctx, cancel)
 	if answer.StatusCode == http.StatusOK || from > 0 && answer.StatusCode == http.StatusPartialContent {
 		return answer, nil
 	}
@@ -194,12 +202,7 @@ func serverWords(answer *http.Response) string {
 		}
 		said = body.Error
 	}
-	said = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, said)
+	said = printable.Text(strings.Join(strings.Fields(said), " "))
 	if len(said) > 200 {
 		said = strings.ToValidUTF8(said[:200], "") + "…"
 	}
@@ -212,24 +215,22 @@ func (c *Client) notice(format string, args ...any) {
 	}
 }
 
-// start returns the HTTP client: connecting and headers have timeouts, bodies
-// have none.
+// start makes the HTTP client. Connecting, headers and pauses of bodies have timeouts.
 func (c *Client) start() {
 	if c.http != nil {
 		return
 	}
-	if c.retry == 0 {
-		c.retry = time.Second
-	}
-	if c.Jobs <= 0 {
+	c.retry, c.stall, c.Jobs = cmp.Or(c.retry, time.Second), cmp.Or(c.stall, longestPause), max(c.Jobs, 0)
+	if c.Jobs == 0 {
 		c.Jobs = 4
 	}
-	c.http = &http.Client{Transport: &http.Transport{
+	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 20 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   20 * time.Second,
 		ResponseHeaderTimeout: 60 * time.Second,
 		MaxIdleConnsPerHost:   c.Jobs,
 		ForceAttemptHTTP2:     true,
-	}}
+	}
+	c.http = &http.Client{Transport: authorized{transport, c}, CheckRedirect: checkRedirect}
 }

@@ -39,6 +39,8 @@ type fault struct {
 	wrong  bool // other bytes of the same length
 	whole  bool // the range is ignored
 	long   bool // more bytes than announced
+	stall  int  // bytes after which nothing comes any more; 0: none
+	to     string
 }
 
 func newFakeHub(t *testing.T, files map[string]string) *fakeHub {
@@ -72,7 +74,7 @@ func (f *fakeHub) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if isLarge(name) {
-		http.Redirect(w, r, strings.Replace(f.storage.URL, "127.0.0.1", "localhost", 1)+"/blob/"+name, http.StatusFound)
+		http.Redirect(w, r, f.storage.URL+"/blob/"+name, http.StatusFound) // another port of the same host
 		return
 	}
 	f.send(w, r, name)
@@ -126,6 +128,11 @@ func (f *fakeHub) next(name string) fault {
 
 func (f *fakeHub) send(w http.ResponseWriter, r *http.Request, name string) {
 	text, spoilt := f.files[name], f.next(name)
+	if spoilt.to != "" {
+		w.Header().Set("Location", strings.Replace(spoilt.to, "SELF", r.URL.Path, 1))
+		w.WriteHeader(http.StatusFound)
+		return
+	}
 	if spoilt.status != 0 {
 		w.WriteHeader(spoilt.status)
 		return
@@ -148,6 +155,12 @@ func (f *fakeHub) send(w http.ResponseWriter, r *http.Request, name string) {
 	if from > 0 {
 		w.WriteHeader(http.StatusPartialContent)
 	}
+	if spoilt.stall > 0 {
+		_, _ = w.Write([]byte(text[from : from+spoilt.stall]))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
 	if spoilt.cut > 0 {
 		_, _ = w.Write([]byte(text[from : from+spoilt.cut]))
 		panic(http.ErrAbortHandler)
@@ -156,5 +169,5 @@ func (f *fakeHub) send(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func (f *fakeHub) client(t *testing.T) *Client {
-	return &Client{Endpoint: f.hub.URL, Cache: t.TempDir(), Agent: "test", retry: time.Millisecond, Token: f.token}
+	return &Client{Endpoint: f.hub.URL, Cache: t.TempDir(), Agent: "test", retry: time.Millisecond, stall: 200 * time.Millisecond, Token: f.token}
 }

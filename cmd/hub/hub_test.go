@@ -102,6 +102,10 @@ func TestFaults(t *testing.T) {
 		{"wrong bytes always", big, slices.Repeat([]fault{{wrong: true}}, 9), "differs from the listing", false},
 		{"cut always", big, slices.Repeat([]fault{{cut: 5000}}, 9), "was interrupted", true},
 		{"too long", big, slices.Repeat([]fault{{long: true}}, 9), "differs from the listing", false},
+		{"stalled and resumed", big, []fault{{stall: 30000}}, "", true},
+		{"stalled always", big, slices.Repeat([]fault{{stall: 100}}, 9), "no data came for 200ms, after 200 of 80000 bytes", true},
+		{"redirected in a circle", "config.json", slices.Repeat([]fault{{to: "SELF"}}, 9), "they go in a circle", false},
+		{"redirected to a file", "config.json", []fault{{to: "file:///etc/passwd"}}, `to the scheme "file"`, false},
 		{"server trouble", big, []fault{{status: 503}, {status: 500}, {status: 429}}, "", false},
 		{"server down", big, slices.Repeat([]fault{{status: 502}}, 99), "status 502", false},
 		{"forbidden", big, []fault{{status: 403}}, "accept the model's conditions", false},
@@ -215,7 +219,8 @@ func TestHostileListings(t *testing.T) {
 		return fmt.Sprintf(`{"sha":%q,"siblings":[{"rfilename":%q,"size":1,"blobId":%q}]}`, testCommit, name, testCommit)
 	}
 	for _, text := range []string{
-		entry("../evil"), entry("/etc/passwd"), entry("a/../../b"), entry("a\\b"), entry(""), entry("a\x00b"), entry("C:x"), entry("a//b"),
+		entry("../evil"), entry("/etc/passwd"), entry("a/../../b"), entry("a\\b"), entry(""), entry("a\x00b"), entry("C:x"), entry("a//b"), entry("a\x1b[31m"), entry("a\u202eb"),
+		fmt.Sprintf(`{"sha":%[1]q,"siblings":[{"rfilename":"a","size":1,"blobId":%[1]q},{"rfilename":"a/b/c","size":1,"blobId":%[1]q}]}`, testCommit),
 		`{"sha":"../../x","siblings":[]}`, `[]`, `{`, `{"sha":"` + testCommit + `","siblings":[{"rfilename":"a","size":-1,"blobId":"` + testCommit + `"}]}`,
 		`{"sha":"` + testCommit + `","siblings":[{"rfilename":"a","size":1}]}`,
 		`{"sha":"` + testCommit + `","siblings":[{"rfilename":"a","size":1,"lfs":{"sha256":"../../x","size":3}}]}`,

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 // A File is one file of a model.
@@ -94,6 +96,17 @@ func parseListing(ref Ref, data []byte) (*Listing, error) {
 		l.Files = append(l.Files, f)
 	}
 	slices.SortFunc(l.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	names := map[string]bool{}
+	for _, f := range l.Files {
+		names[f.Name] = true
+	}
+	for _, f := range l.Files {
+		for dir := path.Dir(f.Name); dir != "."; dir = path.Dir(dir) {
+			if names[dir] {
+				return nil, fmt.Errorf("%s: the listing has %.80q as a file and as a folder", ref, dir)
+			}
+		}
+	}
 	return l, nil
 }
 
@@ -102,6 +115,9 @@ func (f File) check() error {
 	if f.Name == "" || len(f.Name) > 1024 || path.Clean(f.Name) != f.Name || path.IsAbs(f.Name) || strings.HasPrefix(f.Name, "..") ||
 		strings.ContainsAny(f.Name, "\\\x00\n\r:") {
 		return fmt.Errorf("the listing has a file %.80q outside the model's folder", f.Name)
+	}
+	if printable.Text(f.Name) != f.Name || strings.Contains(f.Name, "\t") {
+		return fmt.Errorf("the listing has a file %.80q, whose name has characters that a terminal obeys", f.Name)
 	}
 	if f.Size < 0 || f.Size > maxFile {
 		return fmt.Errorf("the listing says that %.80q has %d bytes", f.Name, f.Size)

@@ -123,7 +123,7 @@ func (p *pull) fetch(ctx context.Context, f File) error {
 			return ctx.Err()
 		case errors.Is(err, errHash) && try == 1:
 			p.notice("%s: %v; fetching it again", f.Name, err)
-		case errors.Is(err, errCut) && try < tries:
+		case errors.Is(err, errStalled) && try < 2, errors.Is(err, errCut) && try < tries:
 			p.notice("%s: %v; going on", f.Name, err)
 		default:
 			return fmt.Errorf("%s: %s: %w", p.list.Ref, f.Name, err)
@@ -209,6 +209,8 @@ func (t *transfer) body(ctx context.Context) error {
 	n, err := io.Copy(io.MultiWriter(t.part, t.sum, counter{t}), io.LimitReader(answer.Body, f.Size-t.have+1))
 	t.have += n
 	switch {
+	case errors.Is(err, errStalled):
+		return fmt.Errorf("%w, after %d of %d bytes", err, t.have, f.Size)
 	case t.have > f.Size:
 		return fmt.Errorf("%w: more than %d bytes", errHash, f.Size)
 	case t.have < f.Size:
