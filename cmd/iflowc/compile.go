@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 type compileCmd struct {
@@ -31,6 +32,6 @@ func (c *compileCmd) Run(ctx context.Context) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
-	_, err = fmt.Print(describe(r, c.Emit))
+	_, err = fmt.Print(printable.Text(describe(r, c.Emit)))
 	return err
 }

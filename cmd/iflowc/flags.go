@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 // A usageError is a wrong call or a wrong file, like compiler.InputError: exit
@@ -58,7 +59,7 @@ func (f *modelFlags) openFor(ctx context.Context, target string) (*compiler.Mode
 
 // notice reports an automatic choice to the user.
 func notice(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "note: "+format+"\n", args...)
+	fmt.Fprintln(os.Stderr, "note:", printable.Text(fmt.Sprintf(format, args...)))
 }
 
 type compileFlags struct {

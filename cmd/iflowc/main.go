@@ -15,6 +15,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 	"github.com/iflowc/iflowc/spec"
 )
 
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "iflowc:", stopped)
 		return stopped.ExitCode()
 	}
-	fmt.Fprintln(os.Stderr, "iflowc:", err)
+	fmt.Fprintln(os.Stderr, "iflowc:", printable.Text(err.Error()))
 	fmt.Fprint(os.Stderr, caret(err.Error()), afterPull(err, os.Args[1:]))
 	if errors.As(err, &usageError{}) || errors.As(err, &compiler.InputError{}) {
 		return exitUsage

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iflowc/iflowc/cmd/hub"
 	"github.com/iflowc/iflowc/codegen/compiler"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 type pullCmd struct {
@@ -64,7 +65,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	}
 	bar := newProgress()
 	defer bar.done()
-	client.Notice = func(text string) { fmt.Fprintln(os.Stderr, "iflowc:", text) }
+	client.Notice = func(text string) { fmt.Fprintln(os.Stderr, "iflowc:", printable.Text(text)) }
 	client.Progress = bar.fetched
 	bar.stage("asking for " + ref.String())
 	list, err := client.List(ctx, ref)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
+	"github.com/iflowc/iflowc/runtime/kit/loopback"
 )
 
 // The parts of the report: page.html has a place for each of the others.
@@ -84,18 +85,7 @@ func (c *viewCmd) serve(ctx context.Context, page []byte) error {
 	if err != nil {
 		return usageError{err}
 	}
-	s := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/" {
-				http.NotFound(w, r)
-				return
-			}
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
-			_, _ = w.Write(page) // the browser has disconnected: no error to report
-		}),
-	}
+	s := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: viewHandler(page)}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	fmt.Fprintf(os.Stderr, "http://%s (press Ctrl-C to stop)\n", l.Addr())
@@ -103,4 +93,21 @@ func (c *viewCmd) serve(ctx context.Context, page []byte) error {
 		return err
 	}
 	return nil
+}
+
+// viewHandler serves the page under the names of this machine only: a page of another origin
+// could otherwise read it after its name was resolved to 127.0.0.1.
+func viewHandler(page []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !loopback.Host(r.Host):
+			http.Error(w, "this page is served under localhost only", http.StatusForbidden)
+		case r.URL.Path != "/":
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
+			_, _ = w.Write(page) // the browser has disconnected: no error to report
+		}
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,4 +159,16 @@ func TestViewPartition(t *testing.T) {
 	}
 	wantError(t, iflowc(t, "view", demoSpec, "--rank", "1", "-o", "x.html"), exitUsage, "--rank 1", "--devices")
 	wantError(t, iflowc(t, "view", demoSpec, "--devices", "0;1", "--rank", "2", "-o", "x.html"), exitUsage, "--rank 2", "0 to 1")
+}
+
+// TestViewHost checks that the page is served under the names of this machine only.
+func TestViewHost(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]int{"localhost:1": 200, "127.0.0.1:1": 200, "example.org": 403, "": 403} {
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Host = host
+		if viewHandler([]byte("page")).ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%q: status %d, want %d", host, w.Code, want)
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 	"github.com/iflowc/iflowc/runtime/kit/usage"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
@@ -66,7 +67,9 @@ type Process struct {
 }
 
 // say prints a line about the process's state.
-func (p *Process) say(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
+func (p *Process) say(format string, args ...any) {
+	fmt.Fprintln(p.Stderr, printable.Text(fmt.Sprintf(format, args...)))
+}
 
 // Run runs one command line and returns the exit code.
 func Run(ctx context.Context, e Embedded, p Process) int {

@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 type infoCmd struct {
@@ -61,11 +62,11 @@ func (c *infoCmd) Run(m *model) error {
 		return err
 	}
 	if c.IR && !c.JSON {
-		_, err := fmt.Fprint(m.Stdout, m.embedded.IR)
+		_, err := fmt.Fprint(m.Stdout, printable.Text(m.embedded.IR))
 		return err
 	}
 	if c.Spec && !c.JSON {
-		_, err := fmt.Fprint(m.Stdout, m.embedded.Spec)
+		_, err := fmt.Fprint(m.Stdout, printable.Text(m.embedded.Spec))
 		return err
 	}
 	info, err := c.collect(m)
@@ -156,7 +157,7 @@ func (i *information) print(m *model) error {
 	for _, k := range slices.Sorted(maps.Keys(i.Inputs)) {
 		line("input", "%s  %s", i.Inputs[k], k)
 	}
-	_, err := fmt.Fprint(m.Stdout, b.String())
+	_, err := fmt.Fprint(m.Stdout, printable.Text(b.String())) // names are from the model's files
 	return err
 }
 

@@ -25,6 +25,7 @@ type conversation struct {
 	path     string            // of the item or block that is being added; messages keep that of their first one
 	unread   unread            // media in the newest message of the user
 	media    string            // the error for media in the item that is being added
+	tick     func() error      // called before each item that is added
 }
 
 // A conversationItem is an item that a request lists. The text of an error of read
@@ -33,6 +34,9 @@ type conversationItem interface{ read(c *conversation) error }
 
 // add decodes an item of the request's key and adds it.
 func (c *conversation) add(key, path string, data json.RawMessage, item conversationItem) error {
+	if err := c.tick(); err != nil {
+		return err
+	}
 	c.path, c.media = path, ""
 	err := json.Unmarshal(data, item)
 	if err != nil {

@@ -4,6 +4,8 @@ package server_test
 
 import (
 	"bufio"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -40,5 +42,25 @@ func TestHalfClosed(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes; want %d", body, resp.StatusCode, resp.ContentLength, want)
 		}
 		resp.Body.Close()
+	}
+}
+
+// TestTwoLengths checks that a request with a length and chunks ends its connection, so
+// that what a proxy takes for the next client's request is not read as one.
+func TestTwoLengths(t *testing.T) {
+	t.Parallel()
+	s := apis(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := `{"prompt":"a","max_tokens":1}`
+	if _, err := fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil || strings.Count(string(text), "HTTP/1.1 ") != 1 || !strings.Contains(string(text), "HTTP/1.1 200 ") || !strings.Contains(string(text), "Connection: close\r\n") {
+		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -79,7 +79,7 @@ func (s *Server) http(l *Listening) *http.Server {
 // cuts off.
 func (s *Server) Run(ctx context.Context, listener net.Listener, l Listening) error {
 	l.fill()
-	s.local = loopback(listener.Addr())
+	s.local = onLoopback(listener.Addr())
 	h := s.http(&l)
 	failed := make(chan error, 1)
 	go func() {

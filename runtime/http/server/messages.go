@@ -114,7 +114,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 		return invalid("max_tokens", "max_tokens: expected the maximum number of generated tokens")
 	}
 	out := s.newSender(w, r, req.Stream)
-	c, err := req.chat()
+	c, err := s.messagesChat(r, &req)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Server) countMessages(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
-	c, err := req.chat()
+	c, err := s.messagesChat(r, &req)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,17 @@ func (s *Server) countMessages(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// messagesChat translates a request within its client's CPU time.
+func (s *Server) messagesChat(r *http.Request, q *messagesRequest) (c *chatRequest, err error) {
+	err = s.work(r, func(tick func() error) (err error) {
+		c, err = q.chat(tick)
+		return err
+	})
+	return c, err
+}
+
 // chat translates the request to one for a chat completion.
-func (q *messagesRequest) chat() (*chatRequest, error) {
+func (q *messagesRequest) chat(tick func() error) (*chatRequest, error) {
 	if err := refuseUnsupported(q.unsupported, q.unsupportedMessages); err != nil {
 		return nil, err
 	}
@@ -168,7 +177,7 @@ func (q *messagesRequest) chat() (*chatRequest, error) {
 	if len(q.StopSequences) > 0 && len(q.Stop) > 0 {
 		return nil, invalid("stop_sequences", "stop_sequences and stop are the same; leave one out")
 	}
-	messages, err := q.conversation()
+	messages, err := q.conversation(tick)
 	if err != nil {
 		return nil, err
 	}

@@ -34,11 +34,11 @@ type messageBlock struct {
 }
 
 // conversation translates system and messages.
-func (q *messagesRequest) conversation() ([]chat.Message, error) {
+func (q *messagesRequest) conversation(tick func() error) ([]chat.Message, error) {
 	if err := checkCount(len(q.Messages)); err != nil {
 		return nil, err
 	}
-	c := conversation{path: "system"}
+	c := conversation{path: "system", tick: tick}
 	text, err := systemText(q.System)
 	if err != nil {
 		return nil, invalid("system", "system%v", err)

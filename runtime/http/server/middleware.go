@@ -24,6 +24,9 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("X-Request-Id", x.id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		if len(r.TransferEncoding) > 0 { // there may have been a Content-Length too, by which a proxy reads another end (RFC 9112, 6.3)
+			h.Set("Connection", "close")
+		}
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				s.cfg.Log.Error("panic", "request", x.id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

@@ -116,10 +116,16 @@ func (s *Server) ollamaChat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var c conversation
-	for i, data := range req.Messages {
-		if err := c.add("messages", fmt.Sprintf("messages[%d]", i), data, &ollamaMessage{}); err != nil {
-			return err
+	if err := s.work(r, func(tick func() error) error {
+		c.tick = tick
+		for i, data := range req.Messages {
+			if err := c.add("messages", fmt.Sprintf("messages[%d]", i), data, &ollamaMessage{}); err != nil {
+				return err
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	set := func(a *ollamaAnswer, text, reasoning string, calls []ollamaCall) {
 		a.Message = &ollamaAnswerMessage{Role: "assistant", Content: text, Thinking: reasoning, Calls: calls}

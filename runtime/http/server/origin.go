@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/loopback"
 )
 
 // exposed lists the response headers that pages of other origins may read.
@@ -100,8 +102,8 @@ func (s *Server) foreignHost(r *http.Request) *apiError {
 	if r.Host == "" && r.URL.Path == "/health" { // a load balancer's check by HTTP/1.0; browsers send a name
 		return nil
 	}
-	host := hostName(r.Host)
-	if loopbackName(host) || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(hostName(h), host) }) {
+	host := loopback.HostName(r.Host)
+	if loopback.Host(host) || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(loopback.HostName(h), host) }) {
 		return nil
 	}
 	if _, err := netip.ParseAddr(host); err == nil && !s.local { // an address cannot be rebound
@@ -112,27 +114,8 @@ func (s *Server) foreignHost(r *http.Request) *apiError {
 	return e
 }
 
-// hostName returns a Host header without port, brackets and final dot.
-func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	return strings.TrimSuffix(host, ".")
-}
-
-// loopbackName reports whether a name or address always refers to the local machine.
-func loopbackName(host string) bool {
-	host = strings.ToLower(host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
-}
-
-// loopback reports whether a listener is reachable only from the local machine.
-func loopback(a net.Addr) bool {
+// onLoopback reports whether a listener is reachable only from the local machine.
+func onLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 // responsesRequest is the body of /v1/responses.
@@ -144,10 +146,13 @@ func (s *Server) responseChat(r *http.Request, run *responseRun) (*chatRequest, 
 	if err := req.checkResponse(); err != nil {
 		return nil, err
 	}
-	if err := s.responseInput(r, run); err != nil {
-		return nil, err
-	}
-	messages, err := run.conversation()
+	var messages []chat.Message
+	err := s.work(r, func(tick func() error) (err error) {
+		if err = s.responseInput(r, run); err == nil {
+			messages, err = run.conversation(tick)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

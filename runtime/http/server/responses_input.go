@@ -93,8 +93,8 @@ func (s *Server) responseInput(r *http.Request, run *responseRun) error {
 }
 
 // conversation translates the items to messages.
-func (c *responseRun) conversation() ([]chat.Message, error) {
-	list := conversation{path: "instructions"}
+func (c *responseRun) conversation(tick func() error) ([]chat.Message, error) {
+	list := conversation{path: "instructions", tick: tick}
 	list.system(or(c.req.Instructions, ""))
 	earlier := len(c.items) - len(c.input)
 	for i, data := range c.items {

@@ -27,8 +27,8 @@ func (s *Server) storedInput(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var items []listedItem
-	err := s.work(r, func(func() error) (err error) {
-		items, err = e.listInput()
+	err := s.work(r, func(tick func() error) (err error) {
+		items, err = e.listInput(tick)
 		return err
 	})
 	if err != nil {
@@ -80,9 +80,12 @@ func (i listedItem) MarshalJSON() ([]byte, error) { return marshal(i.keys) }
 
 // listInput returns the items of the input, oldest first. An item without an id gets
 // one that follows from its place.
-func (e *storedResponse) listInput() ([]listedItem, error) {
+func (e *storedResponse) listInput(tick func() error) ([]listedItem, error) {
 	list := make([]listedItem, len(e.input))
 	for n, data := range e.input {
+		if err := tick(); err != nil {
+			return nil, err
+		}
 		item := listedItem{id: fmt.Sprintf("item_%s_%d", strings.TrimPrefix(e.id, "resp_"), n)}
 		var head struct{ ID, Type string }
 		if err := json.Unmarshal(data, &item.keys); err != nil {

@@ -53,7 +53,7 @@ var Groups = []Group{
 	{"codegen/compiler", "from a spec to a program,\nfor other programs to import", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/device", "runtime/binary",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen/layout", "codegen"}},
-	{"cmd/hub", "", nil},
+	{"cmd/hub", "", []string{"runtime/kit"}},
 	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary", "runtime/cli",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
 	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes", "codegen"}},

@@ -1,5 +1,5 @@
-// Package visible makes text of files and servers safe to print.
-package visible
+// Package printable makes text of files and servers safe to print.
+package printable
 
 import (
 	"strconv"
