@@ -259,10 +259,15 @@ func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	session, err := os.MkdirTemp("", "mpi") // Open MPI's sessions share a folder, which one may make while another removes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(session)
 	args := append([]string{"-n", strconv.Itoa(ranks)}, append(front, self)...)
 	c := exec.CommandContext(ctx, l.run, args...)
 	c.Env = append(os.Environ(), envLibrary+"="+lib, envGroups+"="+groups, envFault+"="+fault,
-		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_orte_tmpdir_base="+session,
 		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe")
 	out, err := c.CombinedOutput()
 	return string(out), err
