@@ -63,25 +63,23 @@ const longestPause = 10 * time.Second
 // errStalled means that no byte of a body came for a while.
 var errStalled = errors.New("no data came")
 
-// A steadyBody is a body that fails with errStalled after a pause.
+// A steadyBody is a body whose reads fail with errStalled after a pause.
 type steadyBody struct {
 	io.ReadCloser
 	ctx    context.Context // that of the request
 	cancel context.CancelCauseFunc
 	pause  time.Duration
-	timer  *time.Timer
 }
 
 func steady(body io.ReadCloser, pause time.Duration, ctx context.Context, cancel context.CancelCauseFunc) io.ReadCloser {
-	return &steadyBody{body, ctx, cancel, pause, time.AfterFunc(pause, func() { cancel(fmt.Errorf("%w for %v", errStalled, pause)) })}
+	return &steadyBody{body, ctx, cancel, pause}
 }
 
 // Read reads what has come.
 func (b *steadyBody) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(b.pause, func() { b.cancel(fmt.Errorf("%w for %v", errStalled, b.pause)) })
+	defer timer.Stop()
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.timer.Reset(b.pause)
-	}
 	if err != nil && err != io.EOF && b.ctx.Err() != nil {
 		err = context.Cause(b.ctx)
 	}
@@ -90,7 +88,6 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 
 // Close ends the request.
 func (b *steadyBody) Close() error {
-	b.timer.Stop()
 	b.cancel(nil)
 	return b.ReadCloser.Close()
 }
