@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -223,7 +224,7 @@ func extract(name string, src []byte) (string, error) {
 	}
 	dir := filepath.Join(cache.Dir, "models", toolchain.Key(parts...)[:16])
 	out := filepath.Join(dir, name+".yaml")
-	if toolchain.Have(out) {
+	if regular.Has(out) {
 		return out, nil
 	}
 	if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {

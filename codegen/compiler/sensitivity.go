@@ -15,6 +15,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -88,7 +89,7 @@ func (b *budgeter) sensitivities(ctx context.Context, plan *sensitivity.Plan) (s
 		return nil, "", err
 	}
 	key := toolchain.Key("sensitivity 1", b.float.whole.CPU.Step, print, string(input), string(calibrationText))
-	if !toolchain.Have(cache.Path("sensitivity", key, ".json")) {
+	if !regular.Has(cache.Path("sensitivity", key, ".json")) {
 		if why := b.unmeasured(); why != "" {
 			return nil, why, nil
 		}

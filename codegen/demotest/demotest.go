@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // Layers is the number of layers of Short.
@@ -54,7 +55,7 @@ var written = sync.OnceValues(func() (string, error) {
 	}
 	for name, data := range files {
 		path := filepath.Join(dir, name)
-		if toolchain.Have(path) {
+		if regular.Has(path) {
 			continue // its time is part of what is cached
 		}
 		if err := toolchain.WriteFile(path, data, 0o644); err != nil {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // newBuilder gives a builder with an empty cache.
@@ -131,7 +133,7 @@ func TestConcurrentCompiles(t *testing.T) {
 	}
 	wg.Wait()
 	for _, l := range libs {
-		if l != libs[0] || !Have(l) {
+		if l != libs[0] || !regular.Has(l) {
 			t.Errorf("library %q, expected %q to exist", l, libs[0])
 		}
 	}
@@ -172,7 +174,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for range 500 {
-			if Have(filepath.Join(dir, "child")) {
+			if regular.Has(filepath.Join(dir, "child")) {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -191,7 +193,7 @@ func TestCancel(t *testing.T) {
 	if left := leftovers(t, b.Cache); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if Have(b.Cache.Path("obj", b.unitKey(unit(0)), ".o")) {
+	if regular.Has(b.Cache.Path("obj", b.unitKey(unit(0)), ".o")) {
 		t.Error("an interrupted compile left an object")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // A Cache is a folder of files named by the hash of their inputs. While it is
@@ -90,12 +92,6 @@ func (c *Cache) Path(kind, key, ext string) string {
 	return filepath.Join(c.Dir, kind, key[:2], key+ext)
 }
 
-// Have reports whether path exists as a regular file.
-func Have(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // Make returns the path of a cached file, which nobody may write to. If it does not exist,
 // or was changed, make writes it at a private path first. After an error nothing is left.
 func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (string, error) {
@@ -133,7 +129,7 @@ func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (s
 // processes, take turns.
 func (c *Cache) FirstAlone(ctx context.Context, key string, f func() error) error {
 	path := c.Path("first", key, "")
-	if Have(path) {
+	if regular.Has(path) {
 		c.Use(path)
 		return f()
 	}
@@ -145,7 +141,7 @@ func (c *Cache) FirstAlone(ctx context.Context, key string, f func() error) erro
 		return err
 	}
 	defer turn.close()
-	if Have(path) {
+	if regular.Has(path) {
 		turn.close() // others need not wait for this run
 		return f()
 	}

@@ -4,8 +4,8 @@ package toolchain
 
 import (
 	"errors"
-	"io/fs"
+	"os"
 )
 
 // clone fails: this system has no such copies.
-func clone(string, string, fs.FileMode) error { return errors.ErrUnsupported }
+func clone(_, _ *os.File) error { return errors.ErrUnsupported }

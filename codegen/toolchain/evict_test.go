@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // filled is an open cache with a file of 1000 bytes for each key, of which each
@@ -150,7 +152,7 @@ func TestEvictKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{model: true, filepath.Join(fresh, "x"): true, filepath.Join(old, "x"): false, stray: false} {
-		if Have(path) != want {
+		if regular.Has(path) != want {
 			t.Errorf("%s there: %t", path, !want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // A GoTool is the go command.
@@ -22,7 +24,7 @@ func FindGo() (*GoTool, error) {
 	}
 	for _, root := range []string{os.Getenv("GOROOT"), "/usr/local/go", "/usr/lib/go", "/opt/homebrew/opt/go/libexec"} {
 		path := filepath.Join(root, "bin", "go")
-		if root != "" && Have(path) {
+		if root != "" && regular.Has(path) {
 			return &GoTool{path}, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/runtime/kit/wheels"
 )
 
@@ -61,7 +62,7 @@ func FindNVCC(ctx context.Context) (*Compiler, error) {
 		return probe(ctx, path, nil)
 	}
 	for _, path := range append(wheels.Find("nvidia/cu13/bin/nvcc"), "/usr/local/cuda/bin/nvcc") {
-		if Have(path) {
+		if regular.Has(path) {
 			return probe(ctx, path, nil)
 		}
 	}

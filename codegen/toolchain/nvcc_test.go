@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // TestBrokenNVCC: an nvcc that is missing where $CUDA_HOME says, that does not
@@ -54,7 +56,7 @@ func TestBrokenNVCC(t *testing.T) {
 // TestNoNVCC: where there is none, the error names where it was looked for and
 // the command that gets it.
 func TestNoNVCC(t *testing.T) {
-	if Have("/usr/local/cuda/bin/nvcc") {
+	if regular.Has("/usr/local/cuda/bin/nvcc") {
 		t.Skip("there is an nvcc in /usr/local/cuda")
 	}
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"} {

@@ -43,17 +43,16 @@ func sealTime(name string, size int64) time.Time {
 // uses that and no other process has the cache open; the cache makes it again when it is
 // needed.
 func (c *Cache) Export(from, to string, mode fs.FileMode, move bool) error {
-	if clone(from, to, mode) == nil {
+	if newFile(from, to, mode, clone) == nil {
 		return nil
 	}
-	os.Remove(to)
 	if move && c.moveOut(from, to) {
 		if err := os.Chmod(to, mode); err != nil {
 			return err
 		}
 		return os.Chtimes(to, time.Now(), time.Now())
 	}
-	return copyFile(from, to, mode)
+	return newFile(from, to, mode, copyContents)
 }
 
 // moveOut moves a file out of the cache, if it has one name and no other process has the
@@ -67,8 +66,8 @@ func (c *Cache) moveOut(from, to string) bool {
 	return c.lock.exclusive() && os.Rename(from, to) == nil
 }
 
-// copyFile copies a file to a new one.
-func copyFile(from, to string, mode fs.FileMode) error {
+// newFile makes a new file, which fill fills from another one. After an error there is none.
+func newFile(from, to string, mode fs.FileMode, fill func(dst, src *os.File) error) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -78,9 +77,17 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dst.ReadFrom(src); err != nil {
-		dst.Close()
-		return err
+	err = fill(dst, src)
+	if e := dst.Close(); err == nil {
+		err = e
 	}
-	return dst.Close()
+	if err != nil {
+		os.Remove(to)
+	}
+	return err
+}
+
+func copyContents(dst, src *os.File) error {
+	_, err := dst.ReadFrom(src)
+	return err
 }

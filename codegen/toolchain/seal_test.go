@@ -104,7 +104,7 @@ func TestExport(t *testing.T) {
 		}
 		end()
 		mine(t, to)
-		shares := clone(to, to+".clone", 0o600) == nil
+		shares := newFile(to, to+".clone", 0o600, clone) == nil
 		if Sealed(path) == (use.gone && !shares) {
 			t.Errorf("%s: the cached file is there: %t", use.name, Sealed(path))
 		}

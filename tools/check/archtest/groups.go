@@ -43,7 +43,7 @@ var Groups = []Group{
 	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},
 	{"codegen/toolchain", "C compilers, Go, the cache", []string{"runtime/kit"}},
 	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
-	{"codegen/demotest", "", []string{"codegen/toolchain"}},
+	{"codegen/demotest", "", []string{"runtime/kit", "codegen/toolchain"}},
 	{"codegen/devicetest", "", []string{"runtime/artifact", "runtime/device", "runtime/engine", "runtime/sampling", "ir/tensor", "spec/checkpoint", "codegen/toolchain"}},
 	{"codegen/layout", "plans a step, for every target", []string{"runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/pack"}},
 	{"codegen/ctext", "C that both emitters write", []string{"ir/tensor", "ir", "ir/ops", "templates", "codegen/layout"}},
