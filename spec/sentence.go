@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,35 +22,20 @@ type SentenceModule struct {
 // SentenceModules returns the modules of a model's folder; none if it has no modules.json.
 func SentenceModules(dir string) ([]SentenceModule, error) {
 	var entries []struct{ Path, Type string }
-	if found, err := readSideFile(dir, "modules.json", &entries); !found || err != nil {
+	if found, err := regular.ReadJSON(dir, "modules.json", maxConfig, &entries); !found || err != nil {
 		return nil, err
 	}
 	var out []SentenceModule
 	for _, e := range entries {
 		m := SentenceModule{Kind: e.Type[strings.LastIndex(e.Type, ".")+1:], Folder: filepath.Clean("/" + e.Path)[1:]}
 		if m.Folder != "" {
-			if _, err := readSideFile(dir, filepath.Join(m.Folder, "config.json"), &m.Config); err != nil {
+			if _, err := regular.ReadJSON(dir, filepath.Join(m.Folder, "config.json"), maxConfig, &m.Config); err != nil {
 				return nil, err
 			}
 		}
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-// readSideFile reads a small JSON file of the model's folder, if it exists.
-func readSideFile(dir, name string, to any) (found bool, err error) {
-	data, err := regular.ReadIn(dir, name, maxConfig)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return true, err
-	}
-	if err := json.Unmarshal(data, to); err != nil {
-		return true, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
-	}
-	return true, nil
 }
 
 // poolings maps the modes of the module Pooling to values of embedding_pooling. Its newer

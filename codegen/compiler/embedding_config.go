@@ -1,10 +1,7 @@
 package compiler
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -155,16 +152,5 @@ const maxSideFile = 1 << 20
 
 // readJSON reads a file of the model's folder, if it exists.
 func (m *Model) readJSON(name string, to any) (found bool, err error) {
-	name = filepath.Clean("/" + name)[1:]
-	data, err := regular.ReadIn(m.Spec.ModelDir, name, maxSideFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return true, err
-	}
-	if err := json.Unmarshal(data, to); err != nil {
-		return true, fmt.Errorf("%s: %w", filepath.Join(m.Spec.ModelDir, name), err)
-	}
-	return true, nil
+	return regular.ReadJSON(m.Spec.ModelDir, filepath.Clean("/" + name)[1:], maxSideFile, to)
 }

@@ -4,9 +4,11 @@
 package regular
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,6 +101,22 @@ func ReadIn(folder, name string, limit int64) ([]byte, error) {
 	defer within.Close()
 	f, size, err := checked(within.OpenFile(inside, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	return read(path, f, size, limit, err)
+}
+
+// ReadJSON decodes a JSON file of a folder, as ReadIn reads it; found is false if there is
+// none.
+func ReadJSON(folder, name string, limit int64, to any) (found bool, err error) {
+	data, err := ReadIn(folder, name, limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return true, err
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return true, fmt.Errorf("%s: %w", filepath.Join(folder, name), err)
+	}
+	return true, nil
 }
 
 // Elsewhere returns the file that a path of a folder leads to if ReadIn would refuse it;
