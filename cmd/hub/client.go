@@ -150,7 +150,7 @@ func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Res
 		cancel(nil)
 		return nil, err
 	}
-	answer.Body = steady(answer.Body, c.stall, ctx, cancel)
+	answer.Body = &steadyBody{answer.Body, ctx, cancel, c.stall}
 	if answer.StatusCode == http.StatusOK || from > 0 && answer.StatusCode == http.StatusPartialContent {
 		return answer, nil
 	}
@@ -220,8 +220,8 @@ func (c *Client) start() {
 	if c.http != nil {
 		return
 	}
-	c.retry, c.stall, c.Jobs = cmp.Or(c.retry, time.Second), cmp.Or(c.stall, longestPause), max(c.Jobs, 0)
-	if c.Jobs == 0 {
+	c.retry, c.stall = cmp.Or(c.retry, time.Second), cmp.Or(c.stall, longestPause)
+	if c.Jobs <= 0 {
 		c.Jobs = 4
 	}
 	transport := &http.Transport{

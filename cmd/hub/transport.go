@@ -71,10 +71,6 @@ type steadyBody struct {
 	pause  time.Duration
 }
 
-func steady(body io.ReadCloser, pause time.Duration, ctx context.Context, cancel context.CancelCauseFunc) io.ReadCloser {
-	return &steadyBody{body, ctx, cancel, pause}
-}
-
 // Read reads what has come.
 func (b *steadyBody) Read(p []byte) (int, error) {
 	timer := time.AfterFunc(b.pause, func() { b.cancel(fmt.Errorf("%w for %v", errStalled, b.pause)) })

@@ -12,13 +12,13 @@ import (
 // other than line feeds and tabs, marks that change the direction of writing, and bytes
 // that are no UTF-8 are escaped as in Go.
 func Text(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, obeyed) {
 		return s
 	}
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		if r == utf8.RuneError && n == 1 || Hidden(r) {
+		if r == utf8.RuneError && n == 1 || obeyed(r) {
 			quoted := strconv.QuoteToASCII(s[:n])
 			b.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -29,7 +29,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Hidden reports whether a terminal obeys a character instead of showing it.
-func Hidden(r rune) bool {
+// obeyed reports whether a terminal obeys a character instead of showing it.
+func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

@@ -48,8 +48,8 @@ func (s *state) charge(n int) {
 }
 
 // weigh charges for reading the texts among the values once, as every filter, test,
-// method and operator may do. Those that take longer, or read items of lists, charge for
-// the rest.
+// method and operator may do. One that takes longer, or that reads the items of a list,
+// charges for that itself.
 func (s *state) weigh(values ...Value) {
 	n := 0
 	for _, v := range values {
