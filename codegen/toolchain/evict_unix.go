@@ -129,8 +129,11 @@ func (l *cacheLock) flock(how int) error {
 	}
 }
 
+// close releases the lock. Closing the file is not enough: a process that is being started
+// at the same time holds a copy of it, and with it the lock, until its program runs.
 func (l *cacheLock) close() {
 	if l.file != nil {
+		_ = l.flock(unix.LOCK_UN)
 		l.file.Close()
 	}
 }
