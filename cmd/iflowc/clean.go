@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/kit/bytesize"
 )
 
 type cleanCmd struct {
@@ -19,7 +20,7 @@ func (c *cleanCmd) Run() error {
 	limit, unused := int64(-1), c.Unused
 	if c.To != "" {
 		var err error
-		if limit, err = toolchain.ParseSize(c.To); err != nil {
+		if limit, err = bytesize.Parse(c.To); err != nil {
 			return usageError{fmt.Errorf("--to: %w", err)}
 		}
 		if unused == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 	"github.com/iflowc/iflowc/spec"
 )
 
@@ -246,7 +246,7 @@ const noSum = "0000000000000000000000000000000000000000000000000000000000000000"
 // sequence of planned tokens and a step's values. It leaves a fifth of the memory: the
 // engine plans with four fifths too.
 func (b *budgeter) fitting() (bytes int64, why string, err error) {
-	here, name := device.AvailableMemory(), "this machine's available memory"
+	here, name := hostmem.Available(), "this machine's available memory"
 	if b.opt.forGPU() {
 		name = "the GPU's available memory"
 		if here, err = gpuMemory(); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -214,7 +214,7 @@ func (p *Program) cheap(coarse int64) bool {
 	}
 	work := tokenCost*calibrationWindows*calibrationWindow*float64(products) + roundCost*float64(coarse)
 	took := time.Duration(work / float64(runtime.NumCPU()))
-	bytes, memory := p.need(p.whole, min(calibrationWindow, p.Context)).Bytes+4*p.whole.CPU.Hessians, device.AvailableMemory()
+	bytes, memory := p.need(p.whole, min(calibrationWindow, p.Context)).Bytes+4*p.whole.CPU.Hessians, hostmem.Available()
 	switch {
 	case took > cheapTime:
 		p.opt.notice("not calibrated, which would take about %d minutes here; --calibrate always does it, or --importance FILE", int(took.Minutes()+1))

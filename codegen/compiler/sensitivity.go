@@ -14,7 +14,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/sensitivity"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -60,7 +60,7 @@ func (b *budgeter) planSensitivity() (*sensitivity.Plan, error) {
 func (b *budgeter) unmeasured() string {
 	size := weightBytes(b.float.whole.CPU.Manifest.Weights)
 	network, _, _ := strings.Cut(b.stored.Net.Topology(), ".")
-	switch here := device.AvailableMemory(); {
+	switch here := hostmem.Available(); {
 	case network != "decoder_only":
 		return "only decoders can be measured"
 	case here > 0 && size > here/5*4:

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/bytesize"
 )
 
 // The kinds of cache entries that can be rebuilt: kinds with files in folders of two
@@ -57,31 +59,13 @@ type inode struct {
 // size of the disk; 0 means unlimited.
 func (c *Cache) Bound() (int64, error) {
 	if text := os.Getenv("IFLOWC_CACHE_SIZE"); text != "" {
-		n, err := ParseSize(text)
+		n, err := bytesize.Parse(text)
 		if err != nil {
 			return 0, fmt.Errorf("IFLOWC_CACHE_SIZE: %w", err)
 		}
 		return n, nil
 	}
 	return min(max(diskBytes(c.Dir)/10, leastBound), mostBound), nil
-}
-
-// ParseSize reads a number of bytes: 500M, 20G, 1.5T; the letters are powers of 1000.
-func ParseSize(text string) (int64, error) {
-	digits, factor := strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), 1.0
-	for i, suffix := range []string{"K", "M", "G", "T"} {
-		if d, ok := strings.CutSuffix(digits, suffix); ok {
-			digits = d
-			for range i + 1 {
-				factor *= 1000
-			}
-		}
-	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || !(n >= 0 && n*factor < 1<<62) {
-		return 0, fmt.Errorf("invalid size %q; write it as 500M, 20G or 1.5T", text)
-	}
-	return int64(n * factor), nil
 }
 
 // Usage measures the cache.

@@ -178,17 +178,3 @@ func TestCloseKeepsBound(t *testing.T) {
 		t.Errorf("left %v", got)
 	}
 }
-
-func TestParseSize(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{"0": 0, "500M": 500e6, "20G": 20e9, "1.5T": 15e11, "20 GB": 20e9, "7": 7, "3kb": 3000} {
-		if got, err := ParseSize(text); err != nil || got != want {
-			t.Errorf("%s: %d, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "-1", "G", "1X", "NaN", "1e30", "Inf", "9999999T"} {
-		if got, err := ParseSize(text); err == nil {
-			t.Errorf("%s: %d", text, got)
-		}
-	}
-}

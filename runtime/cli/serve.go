@@ -36,16 +36,15 @@ type serveCmd struct {
 
 	loraFlags `embed:""`
 
-	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
-	Port    *int          `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
-	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the first --alias, else the model's)."`
-	Alias   []string      `placeholder:"NAME" help:"More names by which requests may name the model."`
-	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"TLS certificate, for HTTPS."`
-	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Private key of the TLS certificate."`
-	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
-	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Maximum request body, in bytes."`
-	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests, in bytes; more get status 429."`
-	Store   int64         `name:"response-memory" default:"67108864" placeholder:"BYTES" help:"Maximum memory of stored responses (/v1/responses), in bytes; the oldest of the largest client make room."`
+	Host        string   `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
+	Port        *int     `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
+	Name        string   `placeholder:"NAME" help:"Model name in responses (default: the first --alias, else the model's)."`
+	Alias       []string `placeholder:"NAME" help:"More names by which requests may name the model."`
+	TLSCert     string   `name:"tls-cert" placeholder:"FILE" type:"path" help:"TLS certificate, for HTTPS."`
+	TLSKey      string   `name:"tls-key" placeholder:"FILE" type:"path" help:"Private key of the TLS certificate."`
+	Most        int      `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
+	memoryFlags `embed:""`
+
 	Keep    time.Duration `name:"response-time" default:"1h" placeholder:"1h" help:"Time that responses are stored."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
 	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; later ones get status 503."`
@@ -99,19 +98,20 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Adapters: c.loaded(m, s), Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Responses: c.Store, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
-		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
+		Adapters: c.loaded(m, s), Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: int64(c.Body), Memory: plan.requests, Responses: plan.responses, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
+		Props: map[string]any{"memory": plan.Memory, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
 		return err
 	}
-	heap := c.limitHeap(opt.MaxSeqs * m.manifest.Vocab)
-	c.announce(m, plan, opt, heap, listener.Addr())
+	plan.limitHeap()
+	l.Connections = plan.connections(m, l.Connections)
+	c.announce(m, plan, opt, listener.Addr())
 	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
 }
 
 // announce prints what the service uses and where it listens.
-func (c *serveCmd) announce(m *model, plan engine.Memory, opt engine.Options, heap int64, address net.Addr) {
+func (c *serveCmd) announce(m *model, plan *memoryPlan, opt engine.Options, address net.Addr) {
 	for _, line := range engineLines(&m.manifest.Engine) {
 		if strings.HasSuffix(line, hostNote) {
 			fmt.Fprintf(m.Stderr, "note: %s\n", line)
@@ -121,7 +121,7 @@ func (c *serveCmd) announce(m *model, plan engine.Memory, opt engine.Options, he
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	fmt.Fprintf(m.Stderr, "%s\n%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), describeMost(plan, heap, c.Memory), scheme, address, time.Since(m.Start).Seconds())
+	fmt.Fprintf(m.Stderr, "%s\n%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan.Memory, opt), plan, scheme, address, time.Since(m.Start).Seconds())
 }
 
 // listen opens the address.
@@ -129,14 +129,14 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return l, nil, errors.New("--tls-cert and --tls-key go together")
 	}
-	if c.Memory < leastMemory || c.Body < 1 || c.Body > c.Memory/8 {
-		return l, nil, fmt.Errorf("--request-memory %d: expected at least %d bytes, and 8 times --max-body (%d)", c.Memory, leastMemory, c.Body)
+	if err := c.memoryFlags.check(); err != nil {
+		return l, nil, err
 	}
 	if slices.Contains(c.Alias, "") {
 		return l, nil, errors.New("--alias: a name is empty; write the names with commas between them")
 	}
-	if c.Store < 1 || c.Keep <= 0 {
-		return l, nil, fmt.Errorf("--response-memory %d and --response-time %v: expected more than 0; to store nothing, requests set \"store\": false", c.Store, c.Keep)
+	if c.Keep <= 0 {
+		return l, nil, fmt.Errorf("--response-time %v: expected more than 0; to store nothing, requests set \"store\": false", c.Keep)
 	}
 	if c.Most < 1 || c.Most > 1<<20 {
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
@@ -205,47 +205,23 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 const heapGrowth = 400
 
 // open plans the memory and starts the engine.
-func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engine.Engine, engine.Memory, error) {
+func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engine.Engine, *memoryPlan, error) {
 	debug.SetGCPercent(heapGrowth)
 	opt, err := c.options(m)
 	if err != nil {
-		return nil, engine.Memory{}, err
+		return nil, nil, err
 	}
 	if m.manifest.Network == decoderOnly || m.manifest.Network == encoderDecoder {
 		opt.Draft = drafts.tokens
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
-	opt.Threads, opt.AdapterBytes = c.Threads, *c.AdapterMemory
-	plan, opt, err := m.plan(&c.engineFlags, opt)
+	opt.Threads, opt.AdapterBytes = c.Threads, int64(*c.AdapterMemory)
+	plan, opt, err := c.planMemory(m, opt)
 	if err != nil {
-		return nil, plan, err
+		return nil, nil, err
 	}
 	eng, err := m.engine(ctx, &c.engineFlags, opt)
 	return eng, plan, err
-}
-
-// leastMemory is the minimum of --request-memory.
-const leastMemory = 16 << 20
-
-// ownHeap is the server's memory besides the model and the requests: the
-// tokenizer, up to 4,096 connections, masks of grammars (grammar.mostOfAll) and
-// uncollected garbage. script/attack measures it.
-const ownHeap = 384 << 20
-
-// limitHeap sets a soft limit on Go's heap and returns it in bytes. logits is the
-// number of logits that sequences keep while their masks are computed.
-func (c *serveCmd) limitHeap(logits int) int64 {
-	most := c.Memory + c.Store + ownHeap + 4*int64(logits)
-	if c.AdapterDir != "" {
-		most += *c.AdapterMemory // one adapter is packed before it is copied to the device
-	}
-	debug.SetMemoryLimit(most)
-	return most
-}
-
-// describeMost returns the memory limit of the server as text.
-func describeMost(p engine.Memory, heap, requests int64) string {
-	return fmt.Sprintf("server memory: at most %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
 }
 
 // describePlan returns the engine's memory and limits as text.

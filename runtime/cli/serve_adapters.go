@@ -9,12 +9,13 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/kit/bytesize"
 )
 
 // loraFlags control the LoRA adapters of a service.
 type loraFlags struct {
-	AdapterDir    string `name:"lora-dir" placeholder:"DIR" type:"path" help:"Folder from which keys with operator: true may load LoRA adapters (/v1/load_lora_adapter)."`
-	AdapterMemory *int64 `name:"lora-memory" placeholder:"BYTES" help:"Memory for LoRA adapters, in bytes (default: that of --lora, and 256 MiB with --lora-dir)."`
+	AdapterDir    string         `name:"lora-dir" placeholder:"DIR" type:"path" help:"Folder from which keys with operator: true may load LoRA adapters (/v1/load_lora_adapter)."`
+	AdapterMemory *bytesize.Size `name:"lora-memory" placeholder:"SIZE" help:"Memory for LoRA adapters (default: that of --lora, and 256 MiB with --lora-dir)."`
 }
 
 // roomToLoad is the default memory for adapters that are loaded at run time. An adapter of
@@ -37,13 +38,13 @@ func (c *serveCmd) adapters(m *model) error {
 		}
 	}
 	if c.AdapterMemory == nil {
-		n := least
+		n := bytesize.Size(least)
 		if c.AdapterDir != "" {
 			n += roomToLoad
 		}
 		c.AdapterMemory = &n
 	}
-	if *c.AdapterMemory < least || *c.AdapterMemory > maxAdapterMemory {
+	if int64(*c.AdapterMemory) < least || *c.AdapterMemory > maxAdapterMemory {
 		return wrong(fmt.Errorf("--lora-memory %d: expected a number from %d, the size of the adapters of --lora, to %d", *c.AdapterMemory, least, int64(maxAdapterMemory)))
 	}
 	return nil

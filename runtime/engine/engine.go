@@ -67,6 +67,7 @@ type Options struct {
 	Pin     bool // pin threads to cores; use it only if nothing else runs on the machine
 
 	AdapterBytes int64 // memory for adapters
+	Memory       int64 // memory that Plan may divide, in bytes; 0: 4/5 of what is available
 
 	Populate bool          // fault in KV cache pages ahead of use, concurrently with steps
 	Prefix   bool          // enable prefix caching
@@ -118,8 +119,8 @@ func Open(m Model, opt Options) (*Engine, error) {
 		return nil, err
 	}
 	opt = e.opt
-	e.pages = newPool[prefixKey](opt.Pages)
-	e.cells = newPool[uint64](opt.Cells)
+	e.pages = newPool[prefixKey](opt.Pages, e.growth())
+	e.cells = newPool[uint64](opt.Cells, nil)
 	if e.celled {
 		e.pages.cache.evicted = e.cells.forget
 	}

@@ -5,8 +5,9 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"time"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 )
 
 // Memory is the memory that an engine needs, in bytes.
@@ -52,8 +53,8 @@ const leastContext = 2048
 
 // Plan returns the memory that an engine with these options needs, and the options with
 // all defaults filled in. If opt.Pages is 0 and full contexts for all sequences do not
-// fit into 4/5 of the available memory, Plan lowers the number of pages to what fits,
-// but not below one full context. If opt.Context is 0, Plan lowers the context to what
+// fit into opt.Memory, or 4/5 of the available memory, Plan lowers the number of pages to
+// what fits, but not below one full context. If opt.Context is 0, Plan lowers the context to what
 // the pages hold, but not below 2,048 tokens. If opt.Cells is 0, the cells for the prefix cache take
 // at most a quarter of what weights and sequences leave. The pages of a model without a
 // KV cache take no memory: they only count rows, so full contexts always fit. The error is that of Memory.Check, or one of invalid
@@ -66,9 +67,13 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	}
 	opt = e.opt
 	info := m.Device.Info()
-	mem := Memory{Available: device.AvailableMemory()}
+	mem := Memory{Available: hostmem.Available()}
 	if own, ok := m.Device.(interface{ FreeBytes() int64 }); ok { // memory that is not the host's
 		mem.Available = cmp.Or(own.FreeBytes(), mem.Available)
+	}
+	limit := mem.Available / 5 * 4
+	if opt.Memory > 0 {
+		mem.Available, limit = opt.Memory, opt.Memory
 	}
 	for _, w := range m.Manifest.Weights {
 		mem.Weights = max(mem.Weights, w.Offset+w.Bytes)
@@ -79,7 +84,7 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 		mem.Results += int64(o.Rows) * int64(o.Cols) * 4
 	}
 	mem.CellBytes, mem.Adapters = info.CellBytes, opt.AdapterBytes
-	room := mem.Available/5*4 - mem.Weights - mem.Adapters - mem.Scratch - mem.Results
+	room := limit - mem.Weights - mem.Adapters - mem.Scratch - mem.Results
 	if needed := opt.needCells(); openCells && opt.Cells > needed && mem.Available > 0 && mem.CellBytes > 0 {
 		left := max(0, room-int64(needed)*mem.CellBytes) / 4
 		opt.Cells = needed + int(min(int64(opt.cachedCells()), left/mem.CellBytes))
@@ -103,4 +108,35 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	}
 	mem.KVCache = int64(opt.Pages) * mem.PageBytes
 	return mem, opt, mem.Check()
+}
+
+const (
+	// firstGrowth is the KV cache that a service begins with.
+	firstGrowth = 64 << 20
+	// spared is what growth leaves of the available memory.
+	spared = 64 << 20
+	// growthPause is the time for which a lack of memory is remembered.
+	growthPause = time.Second
+)
+
+// growth returns how the KV cache comes into use: twice as many pages each time, as long as
+// the machine, or its cgroup, has memory for them. Else pages are evicted from the prefix
+// cache. It returns nil for a device with memory of its own, which is allocated at once.
+func (e *Engine) growth() func() int {
+	info := e.dev.Info()
+	if info.OwnMemory || info.PageBytes == 0 {
+		return nil
+	}
+	var short time.Time // when memory was short
+	return func() int {
+		if time.Since(short) < growthPause {
+			return 0
+		}
+		n := max(e.opt.Pages-e.pages.fresh, int(firstGrowth/info.PageBytes), 1)
+		if available := hostmem.Available(); available > 0 && available-int64(n)*info.PageBytes < spared {
+			short = time.Now()
+			return 0
+		}
+		return n
+	}
 }

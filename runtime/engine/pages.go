@@ -19,14 +19,24 @@ type pool[K comparable] struct {
 	refs  []int32
 	cache prefixCache[K]
 	last  int32 // the highest block that was ever in use
+
+	// The first fresh blocks of idle were never in use. They take memory when they are,
+	// so more says how many may be before others are evicted from the prefix cache.
+	fresh int
+	more  func() int
 }
 
-func newPool[K comparable](n int) pool[K] {
+// newPool returns a pool of n blocks. With more nil, all may be used before any is evicted.
+func newPool[K comparable](n int, more func() int) pool[K] {
 	idle := make([]int32, n)
 	for i := range idle {
 		idle[i] = int32(n - 1 - i) // block 0 first, so that memory is touched from its start
 	}
-	return pool[K]{idle: idle, refs: make([]int32, n), cache: newPrefixCache[K](n)}
+	p := pool[K]{idle: idle, refs: make([]int32, n), cache: newPrefixCache[K](n), more: more}
+	if more != nil {
+		p.fresh = n
+	}
+	return p
 }
 
 // unused returns the number of blocks that no sequence uses, cached ones included.
@@ -39,7 +49,7 @@ func (p *pool[K]) take(list []int32, n int) ([]int32, bool) {
 	}
 	for range max(n, 0) {
 		var block int32
-		if last := len(p.idle) - 1; last >= 0 {
+		if last := len(p.idle) - 1; last >= 0 && (last >= p.fresh || p.grant()) {
 			block, p.idle = p.idle[last], p.idle[:last]
 		} else {
 			block = p.cache.evict()
@@ -49,6 +59,17 @@ func (p *pool[K]) take(list []int32, n int) ([]int32, bool) {
 		list = append(list, block)
 	}
 	return list, true
+}
+
+// grant lets fresh blocks come into use: as many as more allows, or one if there is no
+// other. It returns false if none may.
+func (p *pool[K]) grant() bool {
+	n := p.more()
+	if n == 0 && p.cache.idle == 0 {
+		n = 1
+	}
+	p.fresh = max(p.fresh-n, 0)
+	return n > 0
 }
 
 // share appends blocks to list that other sequences use or the prefix cache holds.

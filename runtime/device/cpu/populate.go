@@ -24,9 +24,8 @@ type populator struct {
 	done    chan struct{}
 }
 
-// populatedAtStart is the number of bytes to populate at startup: the whole KV cache of
-// a small model.
-const populatedAtStart = 1 << 30
+// populatedAtStart is the number of bytes to populate at startup.
+const populatedAtStart = 64 << 20
 
 // startPopulator starts a populator, which populates the first pages.
 func startPopulator(m *model) *populator {

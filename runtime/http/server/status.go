@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
@@ -29,20 +29,7 @@ func (c *counts) register(r *metrics.Registry, s *scheduler.Scheduler) {
 		return float64(running)
 	})
 	r.Func("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
-	r.Func("gauge", "process_resident_memory_bytes", "Resident memory in bytes; 0 if unknown.", resident)
-}
-
-// resident returns the process's resident memory in bytes.
-func resident() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	var size, pages float64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
-		return 0
-	}
-	return pages * float64(os.Getpagesize())
+	r.Func("gauge", "process_resident_memory_bytes", "Resident memory in bytes; 0 if unknown.", func() float64 { return float64(hostmem.Resident()) })
 }
 
 // health answers GET /health.

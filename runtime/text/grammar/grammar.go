@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -39,10 +40,15 @@ type Grammar struct {
 // limit drops its cache; positions in use are computed again. If all grammars together
 // exceed their limit, each grammar with a noticeable part of the total drops its cache.
 // A mask of 151,643 tokens needs 19 KB, the positions visited to compute it up to 20 KB.
-const (
-	mostOfOne = 16 << 20
-	mostOfAll = 128 << 20
-)
+const mostOfOne = 16 << 20
+
+// mostOfAll is set by SetMemory.
+var mostOfAll atomic.Int64
+
+func most() int64 { return cmp.Or(mostOfAll.Load(), 128<<20) }
+
+// SetMemory sets the limit of all grammars together, in bytes.
+func SetMemory(n int64) { mostOfAll.Store(n) }
 
 // ofAll is the memory of the positions of all grammars, in bytes.
 var ofAll atomic.Int64
@@ -61,7 +67,7 @@ func (m *memory) clear() { ofAll.Add(-m.bytes.Swap(0)) }
 // full reports whether the grammar should drop its cache.
 func (m *memory) full() bool {
 	n := m.bytes.Load()
-	return n > mostOfOne || n > mostOfOne/8 && ofAll.Load() > mostOfAll
+	return n > min(mostOfOne, most()/2) || n > mostOfOne/8 && ofAll.Load() > most()
 }
 
 func newGrammar(b *builder, root int32) *Grammar {

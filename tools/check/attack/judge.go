@@ -97,6 +97,8 @@ func (o *options) measure(a *attack) (p phase, err error) {
 		p.wrong = append(p.wrong, fmt.Sprintf("killed above %.0f MB", o.kill))
 	case !s.alive():
 		p.wrong = append(p.wrong, "the service died")
+	case o.limit.judge(p.peak) != "":
+		p.wrong = append(p.wrong, o.limit.judge(p.peak))
 	default:
 		if err := s.settle(o.settle); err != nil {
 			p.wrong = append(p.wrong, fmt.Sprintf("not idle %v after it: %v", o.settle, err))

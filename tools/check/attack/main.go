@@ -24,6 +24,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/kit/bytesize"
 )
 
 // options are the flags.
@@ -40,6 +42,7 @@ type options struct {
 	kill                float64       // MB at which the watchdog ends a service
 	again               bool          // a failure counts if it repeats
 	json                bool
+	limit               limit
 }
 
 func main() {
@@ -55,10 +58,37 @@ func main() {
 	runtime.LockOSThread()
 	// Bodies are built once and kept: collecting them would cost the CPU that is measured.
 	debug.SetGCPercent(400)
-	o := options{}
+	o, list, err := readFlags()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if list {
+		for _, a := range attacks() {
+			fmt.Printf("%-24s %s\n%24s %s; compared with %v\n", a.name, a.sends, "", a.size(), a.like)
+		}
+		return
+	}
+	if o.scratch, err = os.MkdirTemp("", "attack"); err != nil {
+		log.Fatal(err)
+	}
+	o.limit = newLimit(o.limit.bytes)
+	failed, err := o.all()
+	os.RemoveAll(o.scratch)
+	o.limit.remove()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// readFlags returns the options, and whether to list the attacks.
+func readFlags() (o options, list bool, err error) {
 	only := flag.String("only", "", "run attacks whose names match this pattern")
 	short := flag.Bool("short", false, "run each attack for a moment, with wide limits, as CI does")
-	list := flag.Bool("list", false, "list the attacks")
+	flag.TextVar((*bytesize.Size)(&o.limit.bytes), "memory", bytesize.Size(0), "memory of a service, such as 512Mi: in a cgroup, else by its flag --memory")
+	flag.BoolVar(&list, "list", false, "list the attacks")
 	flag.StringVar(&o.bin, "bin", "", "per-model binary")
 	flag.StringVar(&o.flags, "flags", "", "more flags of serve")
 	flag.Float64Var(&o.seconds, "seconds", 20, "seconds of each attack and round")
@@ -77,29 +107,8 @@ func main() {
 		o.wait, o.settle, o.fresh = 10*time.Second, 5*time.Second, time.Hour
 		o.again = true // a moment beside other programs says little
 	}
-	var err error
-	if o.only, err = regexp.Compile(*only); err != nil {
-		log.Fatal(err)
-	}
-	if *list {
-		for _, a := range attacks() {
-			fmt.Printf("%-24s %s\n%24s %s; compared with %v\n", a.name, a.sends, "", a.size(), a.like)
-		}
-		return
-	}
-	if o.scratch, err = os.MkdirTemp("", "attack"); err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(o.scratch)
-	failed, err := o.all()
-	if err != nil {
-		os.RemoveAll(o.scratch)
-		log.Fatal(err)
-	}
-	if failed > 0 {
-		os.RemoveAll(o.scratch)
-		os.Exit(1)
-	}
+	o.only, err = regexp.Compile(*only)
+	return o, list, err
 }
 
 // line writes a result as JSON.

@@ -59,7 +59,7 @@ func (o *options) start(keyless bool) (*service, error) {
 	if !keyless {
 		args = append(args, "--api-key", goodKey, "--api-key", evilKey)
 	}
-	s.cmd = exec.Command(o.bin, append(args, strings.Fields(o.flags)...)...)
+	s.cmd = o.limit.command(o.bin, append(args, strings.Fields(o.flags)...))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := os.Create(s.log)
 	if err != nil {

@@ -1,4 +1,4 @@
-package device
+package hostmem
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAvailableMemory: the smallest of the machine's memory and what its cgroups leave.
-func TestAvailableMemory(t *testing.T) {
+// TestAvailable: the smallest of the machine's memory and what its cgroups leave.
+func TestAvailable(t *testing.T) {
 	t.Parallel()
 	const limit = "sys/fs/cgroup/a/b/memory.max"
 	for _, c := range []struct {

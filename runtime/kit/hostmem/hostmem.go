@@ -1,4 +1,5 @@
-package device
+// Package hostmem says how much of the host's memory this process has and may still take.
+package hostmem
 
 import (
 	"os"
@@ -8,9 +9,18 @@ import (
 	"strings"
 )
 
-// AvailableMemory returns the bytes that this process can allocate without swapping, within
-// the limits of its cgroups; 0: unknown.
-func AvailableMemory() int64 { return availableIn("/") }
+// Available returns the bytes that this process can allocate without swapping, within
+// the limits of its cgroups and of its address space (ulimit -v); 0: unknown.
+func Available() int64 {
+	n := availableIn("/")
+	if left, limited := addressSpace(); limited && (n == 0 || left < n) {
+		return left
+	}
+	return n
+}
+
+// Resident returns the bytes of memory that this process has; 0: unknown.
+func Resident() int64 { return numberAfter("/proc/self/status", "VmRSS:") << 10 }
 
 // cgroupFiles are the files of a version of cgroups that limit memory.
 type cgroupFiles struct {
@@ -25,7 +35,7 @@ var cgroupVersions = []cgroupFiles{
 	{"", "", "memory.max", "memory.current", ""},
 }
 
-// availableIn is AvailableMemory with /proc and /sys below a folder.
+// availableIn is Available with /proc and /sys below a folder.
 func availableIn(root string) int64 {
 	n := numberAfter(filepath.Join(root, "proc/meminfo"), "MemAvailable:") << 10
 	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
