@@ -2,11 +2,11 @@ package spec
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/bytesize"
 	"gopkg.in/yaml.v3"
 )
 
@@ -47,12 +47,9 @@ const (
 
 var (
 	bitsForm  = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,6})?$`)
-	bytesForm = regexp.MustCompile(`^([0-9]{1,16}(?:\.[0-9]{1,6})?) ?([kmgt]i?)?b$`)
+	bytesForm = regexp.MustCompile(`^[0-9]{1,16}(\.[0-9]{1,6})? ?([kmgt]i?)?b$`)
 	lossForm  = regexp.MustCompile(`^loss=([0-9]{1,4}(?:\.[0-9]{1,6})?)(%?)$`)
 )
-
-// byteUnits are the prefixes of bytes.
-var byteUnits = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 
 // ParseBudget parses a budget. ok is false if s does not have the form of one.
 func ParseBudget(s string) (b Budget, ok bool, err error) {
@@ -71,12 +68,12 @@ func ParseBudget(s string) (b Budget, ok bool, err error) {
 		}
 		return b, true, err
 	}
-	if m := bytesForm.FindStringSubmatch(s); m != nil {
-		x := math.Round(number(m[1]) * byteUnits[m[2]])
-		if !(x >= 1 && x <= maxBudgetBytes) {
+	if bytesForm.MatchString(s) {
+		n, err := bytesize.Parse(s)
+		if err != nil || n < 1 || n > maxBudgetBytes {
 			return b, true, &Error{What: fmt.Sprintf("have %s, want 1 B to 1000 TB", s)}
 		}
-		b.Bytes = int64(x)
+		b.Bytes = n
 		return b, true, nil
 	}
 	if m := lossForm.FindStringSubmatch(s); m != nil {

@@ -10,19 +10,16 @@ import (
 )
 
 type cleanCmd struct {
-	To     string        `help:"Maximum size of the cache; removes least-recently-used entries beyond it." placeholder:"20G"`
-	Unused time.Duration `help:"Remove only entries that were not used for this long." placeholder:"168h"`
-	DryRun bool          `short:"n" help:"Print the cache's size and remove nothing."`
+	To     *bytesize.Size `help:"Maximum size of the cache; removes least-recently-used entries beyond it." placeholder:"20G"`
+	Unused time.Duration  `help:"Remove only entries that were not used for this long." placeholder:"168h"`
+	DryRun bool           `short:"n" help:"Print the cache's size and remove nothing."`
 }
 
 // Run removes entries from the build cache.
 func (c *cleanCmd) Run() error {
 	limit, unused := int64(-1), c.Unused
-	if c.To != "" {
-		var err error
-		if limit, err = bytesize.Parse(c.To); err != nil {
-			return usageError{fmt.Errorf("--to: %w", err)}
-		}
+	if c.To != nil {
+		limit = int64(*c.To)
 		if unused == 0 {
 			unused = toolchain.Never
 		}

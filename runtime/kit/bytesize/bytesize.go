@@ -3,6 +3,7 @@ package bytesize
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 func (s Size) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(s), 10), nil }
 
 // Parse reads a number of bytes: 500M, 20G, 1.5T; the letters are powers of 1000, and with
-// an i, as in 512Mi, of 1024.
+// an i, as in 512Mi, of 1024. Fractions of a byte are rounded.
 func Parse(text string) (int64, error) {
 	digits, base := strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), 1000.0
 	if d, ok := strings.CutSuffix(digits, "I"); ok {
@@ -40,5 +41,5 @@ func Parse(text string) (int64, error) {
 	if err != nil || !(n >= 0 && n*factor < 1<<62) || base == 1024 && !letter {
 		return 0, fmt.Errorf("invalid size %q; write it as 500M, 20G, 1.5T or 512Mi", text)
 	}
-	return int64(n * factor), nil
+	return int64(math.Round(n * factor)), nil
 }
