@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 )
 
@@ -111,8 +112,6 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 }
 
 const (
-	// firstGrowth is the KV cache that a service begins with.
-	firstGrowth = 64 << 20
 	// spared is what growth leaves of the available memory.
 	spared = 64 << 20
 	// growthPause is the time for which a lack of memory is remembered.
@@ -132,7 +131,7 @@ func (e *Engine) growth() func() int {
 		if time.Since(short) < growthPause {
 			return 0
 		}
-		n := max(e.opt.Pages-e.pages.fresh, int(firstGrowth/info.PageBytes), 1)
+		n := max(e.opt.Pages-e.pages.fresh, int(device.FirstKVBytes/info.PageBytes), 1)
 		if available := hostmem.Available(); available > 0 && available-int64(n)*info.PageBytes < spared {
 			short = time.Now()
 			return 0

@@ -24,14 +24,11 @@ type populator struct {
 	done    chan struct{}
 }
 
-// populatedAtStart is the number of bytes to populate at startup.
-const populatedAtStart = 64 << 20
-
 // startPopulator starts a populator, which populates the first pages.
 func startPopulator(m *model) *populator {
 	p := &populator{m: m, batch: m.populatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
-	p.ask(max(p.batch, int32(min(populatedAtStart/max(sum(m.pageBytes), 1), m.pages))))
+	p.ask(max(p.batch, int32(min(device.FirstKVBytes/max(sum(m.pageBytes), 1), m.pages))))
 	return p
 }
 
