@@ -161,7 +161,7 @@ func (p *Program) packWeights(ctx context.Context) (err error) {
 		return nil
 	}
 	for i, r := range p.parts() {
-		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, p.weightsPath(i), func(done, total int64) {
+		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, p.weightsPath(p.ending(i)), func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
 		}); err != nil {
 			return err

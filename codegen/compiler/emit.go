@@ -143,15 +143,16 @@ func (p *Program) emitPackage() error {
 	return o.commit()
 }
 
-// weightsPath returns the path of a part's weights beside the result; "": they are in it.
-func (p *Program) weightsPath(part int) string {
+// weightsPath returns the path of weights beside the result, with an ending; "": they are
+// in it.
+func (p *Program) weightsPath(ending string) string {
 	switch {
 	case p.opt.EmbedWeights:
 		return ""
 	case p.opt.Emit == "package":
-		return filepath.Join(p.opt.Out, p.Spec.Name) + "." + p.ending(part)
+		return filepath.Join(p.opt.Out, p.Spec.Name) + "." + ending
 	}
-	return p.opt.Out + "." + p.ending(part)
+	return p.opt.Out + "." + ending
 }
 
 // placeWeights adds the packed weights to the outputs, and adds up their sizes.
@@ -159,9 +160,9 @@ func (p *Program) placeWeights(o *outputs) error {
 	if p.opt.NoWeights {
 		return nil
 	}
-	p.result.Weights = p.weightsPath(0)
+	p.result.Weights = p.weightsPath("weights")
 	if p.ranks != nil {
-		p.result.Weights = strings.TrimSuffix(p.result.Weights, p.ending(0)) + "weights.*"
+		p.result.Weights += ".*"
 	}
 	for i, r := range p.parts() {
 		info, err := os.Stat(r.packed)
@@ -169,7 +170,7 @@ func (p *Program) placeWeights(o *outputs) error {
 			return err
 		}
 		p.result.WeightBytes += info.Size()
-		if err := o.add(r.packed, p.weightsPath(i), 0o644, p.ranks == nil); err != nil { // ranks may share a file
+		if err := o.add(r.packed, p.weightsPath(p.ending(i)), 0o644, p.ranks == nil); err != nil { // ranks may share a file
 			return err
 		}
 	}

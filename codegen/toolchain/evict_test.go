@@ -112,24 +112,6 @@ func TestEvictLinks(t *testing.T) {
 	}
 }
 
-// TestEvictInUse: while another has the cache open, nothing goes.
-func TestEvictInUse(t *testing.T) {
-	t.Parallel()
-	c := filled(t, "lib", "aa1")
-	needLocks(t, c)
-	other, err := OpenCache(c.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if freed, err := c.Evict(-1, 0); err == nil || freed != 0 || !strings.Contains(err.Error(), "another iflowc") || len(held(c, "lib")) != 1 {
-		t.Errorf("freed %d, %v", freed, err)
-	}
-	other.Close()
-	if _, err := c.Evict(-1, 0); err != nil || len(held(c, "lib")) != 0 {
-		t.Errorf("after the other has ended: %v, left %v", err, held(c, "lib"))
-	}
-}
-
 // TestEvictKeeps: models that were fetched stay; what killed processes left
 // goes, but not at once.
 func TestEvictKeeps(t *testing.T) {

@@ -83,12 +83,11 @@ func ReadIn(folder, name string, limit int64) ([]byte, error) {
 	if !filepath.IsLocal(name) { // who asks for it knows that it is elsewhere
 		folder = filepath.Dir(path)
 	}
-	root, target, err := follow(folder, path)
+	root, target, inside, err := follow(folder, path)
 	if err != nil {
 		return nil, err
 	}
-	inside, err := filepath.Rel(root, target)
-	if err != nil || !filepath.IsLocal(inside) {
+	if inside == "" {
 		return nil, fmt.Errorf("%s: a link that leads out of the model's folder, to %s; if you trust it, replace the link by a copy of the file", path, target)
 	}
 	if !Has(target) {
@@ -122,29 +121,29 @@ func ReadJSON(folder, name string, limit int64, to any) (found bool, err error) 
 // Elsewhere returns the file that a path of a folder leads to if ReadIn would refuse it;
 // "" otherwise.
 func Elsewhere(folder, path string) string {
-	root, target, err := follow(folder, path)
-	if err != nil {
-		return ""
-	}
-	if inside, err := filepath.Rel(root, target); err == nil && filepath.IsLocal(inside) {
+	_, target, inside, err := follow(folder, path)
+	if err != nil || inside != "" {
 		return ""
 	}
 	return target
 }
 
-// follow resolves the links of a path, and returns the folder that must contain the
-// result.
-func follow(folder, path string) (root, target string, err error) {
+// follow resolves the links of a path. It returns the folder that must contain the result,
+// and the result's path in it; "" if it is elsewhere.
+func follow(folder, path string) (root, target, inside string, err error) {
 	if target, err = filepath.EvalSymlinks(path); err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	if root, err = filepath.EvalSymlinks(folder); err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	if m := snapshot.FindStringSubmatchIndex(filepath.ToSlash(root)); m != nil {
 		root = root[:m[3]]
 	}
-	return root, target, nil
+	if inside, err = filepath.Rel(root, target); err != nil || !filepath.IsLocal(inside) {
+		return root, target, "", nil
+	}
+	return root, target, inside, nil
 }
 
 // Has reports whether a path leads to a regular file.

@@ -97,8 +97,6 @@ func (o *options) measure(a *attack) (p phase, err error) {
 		p.wrong = append(p.wrong, fmt.Sprintf("killed above %.0f MB", o.kill))
 	case !s.alive():
 		p.wrong = append(p.wrong, "the service died")
-	case o.limit.judge(p.peak) != "":
-		p.wrong = append(p.wrong, o.limit.judge(p.peak))
 	default:
 		if err := s.settle(o.settle); err != nil {
 			p.wrong = append(p.wrong, fmt.Sprintf("not idle %v after it: %v", o.settle, err))
@@ -172,6 +170,9 @@ func (o *options) judge(a *attack, base, under *phase) result {
 	}
 	if r.MostMB > 0 && r.PeakMB > r.MostMB {
 		wrong("%.0f MB, more than the %.0f that serve prints", r.PeakMB, r.MostMB)
+	}
+	if most := float64(o.limit.bytes) / 1e6; most > 0 && r.PeakMB > most {
+		wrong("%.0f MB, more than the %.0f of --memory", r.PeakMB, most)
 	}
 	if r.Health > 1000 {
 		wrong("/health took %.1f s", r.Health/1000)

@@ -18,11 +18,10 @@ type limit struct {
 	group string
 }
 
-// newLimit makes the cgroup.
-func newLimit(bytes int64) limit {
-	l := limit{bytes: bytes}
-	if bytes == 0 {
-		return l
+// create makes the cgroup.
+func (l *limit) create() {
+	if l.bytes == 0 {
+		return
 	}
 	name := fmt.Sprintf("iflowc-attack-%d", os.Getpid())
 	for _, version := range []struct{ folder, file string }{{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"}} {
@@ -30,14 +29,13 @@ func newLimit(bytes int64) limit {
 		if os.Mkdir(group, 0o755) != nil {
 			continue
 		}
-		if os.WriteFile(filepath.Join(group, version.file), []byte(strconv.FormatInt(bytes, 10)), 0o644) == nil {
+		if os.WriteFile(filepath.Join(group, version.file), []byte(strconv.FormatInt(l.bytes, 10)), 0o644) == nil {
 			l.group = group
-			return l
+			return
 		}
 		os.Remove(group)
 	}
 	log.Print("no memory cgroup can be made here: the services get --memory, and their own peak is checked")
-	return l
 }
 
 func (l *limit) remove() {
@@ -55,12 +53,4 @@ func (l *limit) command(bin string, args []string) *exec.Cmd {
 		args = append(args, "--memory", strconv.FormatInt(l.bytes, 10))
 	}
 	return exec.Command(bin, args...)
-}
-
-// judge returns what is wrong with a service's peak in MB; "": nothing.
-func (l *limit) judge(peak float64) string {
-	if mb := float64(l.bytes) / 1e6; l.bytes > 0 && peak > mb {
-		return fmt.Sprintf("%.0f MB of at most %.0f MB", peak, mb)
-	}
-	return ""
 }

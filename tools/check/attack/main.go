@@ -71,7 +71,7 @@ func main() {
 	if o.scratch, err = os.MkdirTemp("", "attack"); err != nil {
 		log.Fatal(err)
 	}
-	o.limit = newLimit(o.limit.bytes)
+	o.limit.create()
 	failed, err := o.all()
 	os.RemoveAll(o.scratch)
 	o.limit.remove()
