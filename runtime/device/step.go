@@ -19,7 +19,7 @@ type Step struct {
 	Typed                 bool  // Types is set
 	Masked                bool  // Mask is set
 	Adapted               bool  // Adapter is set
-	TopPage               int32 // the highest page used so far, for devices that allocate physical memory in advance
+	KVPages               int32 // KV cache pages that may be in use, for devices that allocate physical memory in advance
 
 	ID, Pos, Seq []int32 // [Tokens] token id, position, index of the sequence
 	Slot         []int32 // [Tokens] row of the sequence's KV cache that the token writes

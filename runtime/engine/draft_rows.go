@@ -128,7 +128,7 @@ func (e *Engine) runDraft(c *device.Step, runs []draftRun) error {
 // submitDraft runs the draft layer on the rows that w has written.
 func (e *Engine) submitDraft(c *device.Step, w *stepWriter, results []*headRequest) error {
 	start := time.Now()
-	c.Graph, c.Typed, c.Masked, c.Adapted, c.InPlace, c.TopPage = e.heads.entry, false, false, w.adapted, false, e.pages.last
+	c.Graph, c.Typed, c.Masked, c.Adapted, c.InPlace, c.KVPages = e.heads.entry, false, false, w.adapted, false, int32(e.pages.granted)
 	c.Tokens, c.OutRows, c.Seqs = w.tokens, w.outRows, w.seqs
 	if err := e.ctx.Submit(c)(); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (e *Engine) growth() func() int {
 		if time.Since(short) < growthPause {
 			return 0
 		}
-		n := max(e.opt.Pages-e.pages.fresh, int(device.FirstKVBytes/info.PageBytes), 1)
+		n := max(e.pages.granted, int(device.FirstKVBytes/info.PageBytes), 1)
 		if available := hostmem.Available(); available > 0 && available-int64(n)*info.PageBytes < spared {
 			short = time.Now()
 			return 0

@@ -18,12 +18,13 @@ type pool[K comparable] struct {
 	idle  []int32
 	refs  []int32
 	cache prefixCache[K]
-	last  int32 // the highest block that was ever in use
 
-	// The first fresh blocks of idle were never in use. They take memory when they are,
-	// so more says how many may be before others are evicted from the prefix cache.
-	fresh int
-	more  func() int
+	// Only blocks below granted come into use, because a block takes memory from then on.
+	// more says how many others may: it is called once half of them are in use, so that
+	// a device can allocate their memory in advance. Without more, blocks are evicted from
+	// the prefix cache.
+	granted int
+	more    func() int
 }
 
 // newPool returns a pool of n blocks. With more nil, all may be used before any is evicted.
@@ -32,12 +33,16 @@ func newPool[K comparable](n int, more func() int) pool[K] {
 	for i := range idle {
 		idle[i] = int32(n - 1 - i) // block 0 first, so that memory is touched from its start
 	}
-	p := pool[K]{idle: idle, refs: make([]int32, n), cache: newPrefixCache[K](n), more: more}
+	p := pool[K]{idle: idle, refs: make([]int32, n), cache: newPrefixCache[K](n), granted: n, more: more}
 	if more != nil {
-		p.fresh = n
+		p.granted = 0
+		p.grow()
 	}
 	return p
 }
+
+// grow grants as many blocks as more allows.
+func (p *pool[K]) grow() { p.granted = min(p.granted+p.more(), len(p.refs)) }
 
 // unused returns the number of blocks that no sequence uses, cached ones included.
 func (p *pool[K]) unused() int { return len(p.idle) + p.cache.idle }
@@ -48,28 +53,32 @@ func (p *pool[K]) take(list []int32, n int) ([]int32, bool) {
 		return list, false
 	}
 	for range max(n, 0) {
-		var block int32
-		if last := len(p.idle) - 1; last >= 0 && (last >= p.fresh || p.grant()) {
-			block, p.idle = p.idle[last], p.idle[:last]
-		} else {
-			block = p.cache.evict()
-		}
+		block := p.next()
 		p.refs[block] = 1
-		p.last = max(p.last, block)
 		list = append(list, block)
 	}
 	return list, true
 }
 
-// grant lets fresh blocks come into use: as many as more allows, or one if there is no
-// other. It returns false if none may.
-func (p *pool[K]) grant() bool {
-	n := p.more()
-	if n == 0 && p.cache.idle == 0 {
-		n = 1
+// next removes a block from those that no sequence uses. Blocks that were never in use
+// are the first of idle, in descending order.
+func (p *pool[K]) next() int32 {
+	last := len(p.idle) - 1
+	if last < 0 {
+		return p.cache.evict()
 	}
-	p.fresh = max(p.fresh-n, 0)
-	return n > 0
+	block := p.idle[last]
+	if p.granted < len(p.refs) && int(block) >= p.granted/2 {
+		p.grow()
+	}
+	if int(block) >= p.granted {
+		if p.cache.idle > 0 {
+			return p.cache.evict()
+		}
+		p.granted = int(block) + 1 // the only one left
+	}
+	p.idle = p.idle[:last]
+	return block
 }
 
 // share appends blocks to list that other sequences use or the prefix cache holds.

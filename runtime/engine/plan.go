@@ -169,7 +169,7 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 			w.addDraft(s.draft.Cut(p.drafted), s.done+p.n)
 		}
 	}
-	step.Graph, step.Typed, step.Masked, step.Adapted, step.TopPage = e.entry, e.whole, w.masked, w.adapted, e.pages.last
+	step.Graph, step.Typed, step.Masked, step.Adapted, step.KVPages = e.entry, e.whole, w.masked, w.adapted, int32(e.pages.granted)
 	step.Tokens, step.OutRows, step.Seqs = w.tokens, w.outRows, w.seqs
 	step.InPlace = false
 	for i, o := range e.graph.Outputs {

@@ -28,20 +28,17 @@ type populator struct {
 func startPopulator(m *model) *populator {
 	p := &populator{m: m, batch: m.populatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
-	p.ask(max(p.batch, int32(min(device.FirstKVBytes/max(sum(m.pageBytes), 1), m.pages))))
+	p.reach(int32(min(device.FirstKVBytes/max(sum(m.pageBytes), 1), m.pages)))
 	return p
 }
 
-// reach requests twice as many pages once the last page in use lies in the second half
-// of the populated ones. It does not block.
-func (p *populator) reach(last int32) {
-	if p != nil && last >= p.asked/2 && int64(p.asked) < p.m.pages {
-		p.ask(2 * p.asked)
+// reach requests that the first pages are populated, as many as may be in use. It does
+// not block.
+func (p *populator) reach(pages int32) {
+	if p == nil || pages <= p.asked {
+		return
 	}
-}
-
-func (p *populator) ask(to int32) {
-	p.asked = int32(min(int64(to), p.m.pages))
+	p.asked = int32(min(int64(pages), p.m.pages))
 	select {
 	case <-p.want: // not started: the new request replaces it
 	default:

@@ -20,7 +20,7 @@ func (m *model) run(s *device.Step) error {
 	if m.handle == 0 {
 		return errors.New("bug: Submit after Close")
 	}
-	m.populator.reach(s.TopPage)
+	m.populator.reach(s.KVPages)
 	s.ForgetLargest()
 	maxima := m.maxima[:min(m.threads*max(s.OutRows, 0), len(m.maxima))]
 	for i := range maxima {

@@ -10,7 +10,7 @@ import (
 )
 
 // stepHead is the number of words before a step's arrays.
-const stepHead = 9
+const stepHead = 10
 
 // Flags in a step's head.
 const (
@@ -44,7 +44,7 @@ func appendStep(w []int32, s *device.Step, choices bool) []int32 {
 		flags |= hasCells
 		cells = s.CellAt[q]
 	}
-	w = append(w, int32(s.Graph), int32(n), int32(s.OutRows), int32(q), flags, int32(words), pages, xpages, cells)
+	w = append(w, int32(s.Graph), int32(n), int32(s.OutRows), int32(q), flags, int32(words), pages, xpages, cells, s.KVPages)
 	for _, a := range [][]int32{s.ID[:n], s.Pos[:n], s.Seq[:n], s.Slot[:n]} {
 		w = append(w, a...)
 	}
@@ -77,7 +77,7 @@ func readStep(s *device.Step, w []int32) (err error) {
 	if len(w) < stepHead {
 		return errors.New("a step from rank 0 is too short")
 	}
-	graph, n, rows, q, flags, words, pages, xpages, cells := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8]
+	graph, n, rows, q, flags, words, pages, xpages, cells, kv := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9]
 	for _, c := range []struct {
 		n    int32
 		most int
@@ -129,7 +129,7 @@ func readStep(s *device.Step, w []int32) (err error) {
 	if err == nil && len(w) > 0 {
 		err = errors.New("a step from rank 0 is too long")
 	}
-	s.Graph, s.Tokens, s.OutRows, s.Seqs = int(graph), int(n), int(rows), int(q)
+	s.Graph, s.Tokens, s.OutRows, s.Seqs, s.KVPages = int(graph), int(n), int(rows), int(q), kv
 	s.Typed, s.Adapted, s.Masked = flags&hasTypes != 0, flags&adapted != 0, words > 0
 	return err
 }

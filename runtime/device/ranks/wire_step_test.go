@@ -54,11 +54,12 @@ func TestStepWords(t *testing.T) {
 				from.Choices[j] = decode.Choice{Random: r.Float64(), Options: decode.Options{Temperature: 1 + r.Float64(), TopK: r.IntN(9), TopP: r.Float64(), MinP: r.Float64(), Typical: r.Float64(), TailFree: r.Float64()}}
 			}
 		}
+		from.KVPages = r.Int32()
 		from.Graph, from.Tokens, from.OutRows, from.Seqs, from.Typed, from.Masked, from.Adapted = i, 1+r.IntN(12), r.IntN(5), 1+r.IntN(3), i&1 > 0, i&2 > 0, i&8 > 0
 		if err := readStep(to, appendStep(nil, from, true)); err != nil {
 			t.Fatal(err)
 		}
-		if to.Graph != i || to.Tokens != from.Tokens || to.OutRows != from.OutRows || to.Seqs != from.Seqs || to.Typed != from.Typed || to.Masked != from.Masked || to.Adapted != from.Adapted {
+		if to.Graph != i || to.KVPages != from.KVPages || to.Tokens != from.Tokens || to.OutRows != from.OutRows || to.Seqs != from.Seqs || to.Typed != from.Typed || to.Masked != from.Masked || to.Adapted != from.Adapted {
 			t.Errorf("%+v became %+v", from, to)
 		}
 		for j, c := range from.Chosen[:from.OutRows] {
@@ -96,8 +97,8 @@ func TestHostileStep(t *testing.T) {
 	for at := range stepHead {
 		for _, v := range []int32{-1, -1 << 31, 1<<31 - 1} {
 			w := slices.Clone(good)
-			if w[at] = v; at == 0 || at == 4 {
-				continue // the graph's index and the flags are not lengths
+			if w[at] = v; at == 0 || at == 4 || at == 9 {
+				continue // the graph's index, the flags and the pages that may be in use are not lengths
 			}
 			if readStep(newStep(t, 6), w) == nil {
 				t.Errorf("word %d is %d", at, v)
