@@ -116,7 +116,7 @@ func (c *Client) lock(ctx context.Context, r Ref, f File) (unlock func(), err er
 		}
 		if !told {
 			told = true
-			c.notice("%s is being fetched by another process; waiting for it", f.Name)
+			c.notice("%s is being fetched already; waiting for it", f.Name)
 		}
 		select {
 		case <-ctx.Done():
