@@ -151,9 +151,6 @@ func FuzzGGUF(f *testing.F) {
 		if len(data) < 4 || string(data[:4]) != "GGUF" {
 			return
 		}
-		m := &mapping{path: "x", data: data}
-		if c, err := readGGUF(m); err == nil {
-			exercise(t, m, c)
-		}
+		fuzzReader(t, "x", data, readGGUF)
 	})
 }

@@ -111,9 +111,6 @@ func FuzzLlama2c(f *testing.F) {
 	head = binary.LittleEndian.AppendUint32(append(head, 1), 1)
 	f.Add(append(head, make([]byte, 600)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := &mapping{path: "x.bin", data: data}
-		if c, err := readLlama2c(m); err == nil {
-			exercise(t, m, c)
-		}
+		fuzzReader(t, "x.bin", data, readLlama2c)
 	})
 }

@@ -1,14 +1,13 @@
 package checkpoint
 
 import (
-	"archive/zip"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
 )
 
 // legacyMagic is the number at the start of PyTorch files in the format before zip
@@ -81,98 +80,6 @@ func (t storageTable) load(id tuple) (any, error) {
 func (t storageTable) runPickle(data []byte) (any, []byte, error) {
 	p := &pickleMachine{data: data, find: callGlobal, load: t.load}
 	return p.run()
-}
-
-// readZipPickle reads the zip format that torch has written since version 1.6.
-func readZipPickle(m *mapping) ([]entry, error) {
-	z, err := zip.NewReader(bytes.NewReader(m.data), int64(len(m.data)))
-	if err != nil {
-		return nil, fmt.Errorf("zip archive: %w; it may be truncated, download it again", err)
-	}
-	files := make(map[string]*zip.File, len(z.File))
-	root := ""
-	for _, f := range z.File {
-		if files[f.Name] != nil {
-			return nil, fmt.Errorf("duplicate archive member %q", f.Name)
-		}
-		files[f.Name] = f
-		if dir, ok := strings.CutSuffix(f.Name, "/data.pkl"); ok && !strings.Contains(dir, "/") {
-			if root != "" {
-				return nil, errors.New("duplicate archive member data.pkl")
-			}
-			root = dir
-		}
-	}
-	if root == "" {
-		return nil, errors.New("no data.pkl in the archive; it was not written by torch.save")
-	}
-	if err := checkByteOrder(files[root+"/byteorder"]); err != nil {
-		return nil, err
-	}
-	program, err := readMember(files[root+"/data.pkl"], maxPickleBytes)
-	if err != nil {
-		return nil, fmt.Errorf("data.pkl: %w", err)
-	}
-	value, _, err := storageTable{}.runPickle(program)
-	if err != nil {
-		return nil, fmt.Errorf("data.pkl: %w", err)
-	}
-	return stateEntries(m, value, func(s *storage) (int64, error) {
-		f := files[root+"/data/"+s.key]
-		if f == nil {
-			return 0, errors.New("it is not in the archive")
-		}
-		return storedAt(f, s, int64(len(m.data)))
-	})
-}
-
-func checkByteOrder(f *zip.File) error {
-	if f == nil {
-		return nil
-	}
-	order, err := readMember(f, 64)
-	if err != nil {
-		return fmt.Errorf("byteorder: %w", err)
-	}
-	if string(bytes.TrimSpace(order)) != "little" {
-		return fmt.Errorf("byte order %.20q; save the file on a little-endian machine", order)
-	}
-	return nil
-}
-
-// readMember reads a small stored member and verifies its checksum.
-func readMember(f *zip.File, limit uint64) ([]byte, error) {
-	if f.Method != zip.Store {
-		return nil, errors.New("compressed; torch stores members uncompressed")
-	}
-	if f.UncompressedSize64 > limit || f.UncompressedSize64 != f.CompressedSize64 {
-		return nil, fmt.Errorf("%d bytes", f.UncompressedSize64)
-	}
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(r)
-}
-
-// storedAt returns the file offset of a storage's bytes.
-func storedAt(f *zip.File, s *storage, fileSize int64) (int64, error) {
-	want := s.numel * int64(s.dt.BlockBytes())
-	if f.Method != zip.Store {
-		return 0, errors.New("it is compressed; torch stores members uncompressed")
-	}
-	if f.UncompressedSize64 != uint64(want) || f.CompressedSize64 != uint64(want) {
-		return 0, fmt.Errorf("%d elements of %s take %d bytes, the archive has %d", s.numel, s.dt, want, f.UncompressedSize64)
-	}
-	at, err := f.DataOffset()
-	if err != nil {
-		return 0, err
-	}
-	if at < 0 || at > fileSize || want > fileSize-at {
-		return 0, errTruncated
-	}
-	return at, nil
 }
 
 // readLegacyPickle reads the format of older torch: magic number, protocol, system
@@ -280,6 +187,10 @@ func stateViews(state any) ([]namedView, error) {
 	return out, nil
 }
 
+// maxShares is the number of times that the tensors may have the file's bytes: names of one
+// matrix share its storage.
+const maxShares = 64
+
 // stateEntries returns the tensors of a state dict; locate finds storages.
 func stateEntries(m *mapping, state any, locate func(s *storage) (int64, error)) ([]entry, error) {
 	views, err := stateViews(state)
@@ -288,7 +199,11 @@ func stateEntries(m *mapping, state any, locate func(s *storage) (int64, error))
 	}
 	entries := make([]entry, 0, len(views))
 	names := map[string]bool{}
+	left := maxShares * int64(len(m.data))
 	for _, v := range views {
+		if err := tensorfile.CheckName(v.name); err != nil {
+			return nil, err
+		}
 		if names[v.name] {
 			return nil, fmt.Errorf("tensor %q occurs twice", v.name)
 		}
@@ -297,7 +212,11 @@ func stateEntries(m *mapping, state any, locate func(s *storage) (int64, error))
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: storage %s: %w", v.name, v.view.storage.key, err)
 		}
-		entries = append(entries, v.view.entry(m, v.name, at))
+		e := v.view.entry(m, v.name, at)
+		if left -= e.Bytes; left < 0 {
+			return nil, fmt.Errorf("tensor %q: up to it, tensors have more than %d times the file's bytes, because they share storages; save copies of them (torch.Tensor.clone)", v.name, maxShares)
+		}
+		entries = append(entries, e)
 	}
 	return entries, nil
 }

@@ -55,10 +55,10 @@ func kindOf(v any) string {
 }
 
 // Limits of a pickle. The state dict of a model of 100,000 tensors is about 20 MB
-// of pickle with 3 million values.
+// of pickle with 3 million values, a third of which the memo has too.
 const (
 	maxPickleBytes  = 64 << 20
-	maxPickleValues = 1 << 22
+	maxPickleValues = 1 << 23
 	maxPickleString = 1 << 20
 )
 
@@ -67,7 +67,7 @@ type pickleMachine struct {
 	at     int
 	stack  []any
 	memo   map[uint64]any
-	values int
+	values int                                     // pushed, and put into the memo
 	find   func(g global, args tuple) (any, error) // implements the call of a global
 	load   func(id tuple) (any, error)             // resolves a persistent id, which is a storage
 }
@@ -97,11 +97,25 @@ func (p *pickleMachine) run() (v any, rest []byte, err error) {
 }
 
 func (p *pickleMachine) push(v any) error {
-	p.values++
-	if p.values > maxPickleValues {
-		return fmt.Errorf("more than %d values", maxPickleValues)
-	}
 	p.stack = append(p.stack, v)
+	return p.count()
+}
+
+// store puts the topmost value into the memo.
+func (p *pickleMachine) store(at uint64) error {
+	v, err := p.top()
+	if err != nil {
+		return err
+	}
+	p.memo[at] = v
+	return p.count()
+}
+
+// count bounds what the machine keeps.
+func (p *pickleMachine) count() error {
+	if p.values++; p.values > maxPickleValues {
+		return fmt.Errorf("more than %d values; a state dict has fewer", maxPickleValues)
+	}
 	return nil
 }
 
@@ -257,12 +271,7 @@ func put(index func(p *pickleMachine) (uint64, error)) func(p *pickleMachine) er
 		if err != nil {
 			return err
 		}
-		v, err := p.top()
-		if err != nil {
-			return err
-		}
-		p.memo[i] = v
-		return nil
+		return p.store(i)
 	}
 }
 
@@ -289,5 +298,9 @@ func indexLine(p *pickleMachine) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseUint(s, 10, 32)
+	i, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no place of the memo", s)
+	}
+	return i, nil
 }

@@ -79,7 +79,7 @@ func opIntLine(p *pickleMachine) error {
 	}
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return err
+		return fmt.Errorf("%.40q is not an integer of 64 bits", s)
 	}
 	return p.push(v)
 }
@@ -201,14 +201,7 @@ func (d *dict) get(key string) any {
 	return nil
 }
 
-func opMemoize(p *pickleMachine) error {
-	v, err := p.top()
-	if err != nil {
-		return err
-	}
-	p.memo[uint64(len(p.memo))] = v
-	return nil
-}
+func opMemoize(p *pickleMachine) error { return p.store(uint64(len(p.memo))) }
 
 func opGlobal(p *pickleMachine) error {
 	module, err := p.line()

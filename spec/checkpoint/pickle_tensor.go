@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -114,25 +115,27 @@ func (v *view) check() error {
 	if len(v.size) != len(v.stride) {
 		return fmt.Errorf("sizes %d and strides %d differ in length", v.size, v.stride)
 	}
+	if v.offset < 0 || slices.ContainsFunc(v.size, negative) || slices.ContainsFunc(v.stride, negative) {
+		return fmt.Errorf("negative sizes %d, strides %d or offset %d", v.size, v.stride, v.offset)
+	}
+	if slices.Contains(v.size, 0) {
+		return nil
+	}
 	count, last := int64(1), v.offset
 	for i, n := range v.size {
-		if n < 0 || v.stride[i] < 0 || v.offset < 0 {
-			return fmt.Errorf("negative sizes %d, strides %d or offset %d", v.size, v.stride, v.offset)
-		}
-		if n == 0 {
-			return nil
-		}
 		if n > math.MaxInt64/count || v.stride[i] != 0 && n-1 > (math.MaxInt64-last)/v.stride[i] {
 			return fmt.Errorf("sizes %d, strides %d and offset %d overflow", v.size, v.stride, v.offset)
 		}
 		count *= n
 		last += (n - 1) * v.stride[i]
 	}
-	if v.offset < 0 || last >= v.storage.numel || count > v.storage.numel {
+	if last >= v.storage.numel || count > v.storage.numel {
 		return fmt.Errorf("sizes %d, strides %d and offset %d reach past a storage of %d elements", v.size, v.stride, v.offset, v.storage.numel)
 	}
 	return nil
 }
+
+func negative(n int64) bool { return n < 0 }
 
 // contiguous reports whether the view is contiguous in row-major order.
 func (v *view) contiguous() bool {

@@ -138,7 +138,7 @@ func (r *ggufReader) tensor(alignment uint64) (e Tensor, err error) {
 	if r.err != nil {
 		return e, r.err
 	}
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return e, err
 	}
 	e.Name = name

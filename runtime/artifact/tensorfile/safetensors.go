@@ -73,7 +73,7 @@ func parseSafetensorsHeader(header []byte, start, size int64) (*File, error) {
 			return nil, err
 		}
 		name := tok.(string)
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return nil, err
 		}
 		if seen[name] {

@@ -34,7 +34,8 @@ type File struct {
 // have at most 150; errors quote them.
 const maxName = 4096
 
-func checkName(name string) error {
+// CheckName returns an error for a name that is too long for one of a tensor.
+func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a tensor's name has %d bytes; want at most %d", len(name), maxName)
 	}

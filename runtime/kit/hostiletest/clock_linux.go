@@ -1,0 +1,5 @@
+package hostiletest
+
+import "golang.org/x/sys/unix"
+
+const clock = unix.RUSAGE_THREAD
