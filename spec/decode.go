@@ -249,19 +249,6 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, tag reflect.StructTag, pat
 	return nil
 }
 
-// free decodes a value of any form (hyper, decoding_strategy).
-func (d *decoder) free(n *yaml.Node, v reflect.Value, path string) error {
-	if err := n.Decode(v.Addr().Interface()); err != nil {
-		return errAt(d.pos(n), "%s: have %s, want %s", path, nodeKind(n), kindName(v.Kind()))
-	}
-	if n.Kind == yaml.MappingNode && d.set != nil {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			d.set[join(path, n.Content[i].Value)] = d.pos(n.Content[i])
-		}
-	}
-	return nil
-}
-
 func deref(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias

@@ -53,8 +53,15 @@ var devParser = participle.MustBuild[devString](
 	participle.Elide("Space"),
 )
 
+// maxDevices is the most bytes of a device string: thousands of devices. Parsing takes a
+// thousand times as much memory.
+const maxDevices = 32 << 10
+
 // ParseDevices parses a device string. Errors contain the column in the string.
 func ParseDevices(s string) (DevicePlan, error) {
+	if len(s) > maxDevices {
+		return nil, fmt.Errorf("%.40q…: %d bytes; want at most %d", s, len(s), maxDevices)
+	}
 	d, err := devParser.ParseString("", s)
 	if err != nil {
 		return nil, grammarError(s, err, `want groups such as "0;1", "0&1;2&3", "cpu;0", "0*2;1"`)

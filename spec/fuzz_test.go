@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 // FuzzSpec parses arbitrary text as a model spec. Accepted specs are resolved
@@ -22,21 +24,27 @@ func FuzzSpec(f *testing.F) {
 	f.Add("a: &a [*a]\n<<: *a\n")
 	f.Add("family: falcon\nhyper: &x {alibi: true, hidden_size: 64, num_attention_heads: 4, num_hidden_layers: 2}\n")
 	f.Fuzz(func(t *testing.T, src string) {
-		s, err := Parse("f.yaml", []byte(src), map[string]any{"rms_norm_eps": 1e-6}, Options{})
-		if err != nil {
-			return
-		}
-		if _, err := s.YAML(); err != nil {
-			t.Fatalf("accepted, but cannot be printed: %v", err)
-		}
-		m, err := Resolve(s, parseHeaders(t, smallHeaders))
-		if err != nil {
-			return
-		}
-		if _, err := Lower(m); err != nil && strings.Contains(err.Error(), "bug:") {
-			t.Fatal(err)
-		}
+		_ = hostiletest.Read(t, len(src), func() error { return derive(t, "f.yaml", src, map[string]any{"rms_norm_eps": 1e-6}) })
 	})
+}
+
+// derive parses a model spec, prints it, resolves it against a few tensors and lowers it.
+func derive(t *testing.T, file, src string, config map[string]any) error {
+	s, err := Parse(file, []byte(src), config, Options{})
+	if err != nil {
+		return err
+	}
+	if _, err := s.YAML(); err != nil {
+		t.Fatalf("accepted, but cannot be printed: %v", err)
+	}
+	m, err := Resolve(s, parseHeaders(t, smallHeaders))
+	if err != nil {
+		return err
+	}
+	if _, err = Lower(m); err != nil && strings.Contains(err.Error(), "bug:") {
+		t.Fatal(err)
+	}
+	return err
 }
 
 // FuzzModelSpec parses arbitrary text as an Inferflow model_spec.json with an
@@ -67,20 +75,7 @@ func FuzzModelSpec(f *testing.F) {
 		if src == "" {
 			src = "iflow: 1\nconfig_file: config.json\n"
 		}
-		s, err := Parse("model_spec.json", []byte(src), c, Options{})
-		if err != nil {
-			return
-		}
-		if _, err := s.YAML(); err != nil {
-			t.Fatalf("accepted, but cannot be printed: %v", err)
-		}
-		m, err := Resolve(s, parseHeaders(t, smallHeaders))
-		if err != nil {
-			return
-		}
-		if _, err := Lower(m); err != nil && strings.Contains(err.Error(), "bug:") {
-			t.Fatal(err)
-		}
+		_ = hostiletest.Read(t, len(src)+len(config), func() error { return derive(t, "model_spec.json", src, c) })
 	})
 }
 
