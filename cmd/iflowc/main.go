@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "iflowc:", stopped)
 		return stopped.ExitCode()
 	}
-	fmt.Fprintln(os.Stderr, "iflowc:", printable.Text(err.Error()))
+	fmt.Fprintln(os.Stderr, "iflowc:", printable.Message(err.Error()))
 	fmt.Fprint(os.Stderr, caret(err.Error()), afterPull(err, os.Args[1:]))
 	if errors.As(err, &usageError{}) || errors.As(err, &compiler.InputError{}) {
 		return exitUsage

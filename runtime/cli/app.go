@@ -68,7 +68,7 @@ type Process struct {
 
 // say prints a line about the process's state.
 func (p *Process) say(format string, args ...any) {
-	fmt.Fprintln(p.Stderr, printable.Text(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.Stderr, printable.Message(fmt.Sprintf(format, args...)))
 }
 
 // Run runs one command line and returns the exit code.

@@ -29,6 +29,18 @@ func Text(s string) string {
 	return b.String()
 }
 
+// maxMessage is the most bytes of a message; a list of all families has a few thousand.
+const maxMessage = 8 << 10
+
+// Message returns the text of a message, which may repeat a part of a file, without its
+// middle if it is too long to be read.
+func Message(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage/2] + " … " + s[len(s)-maxMessage/2:]
+	}
+	return Text(s)
+}
+
 // obeyed reports whether a terminal obeys a character instead of showing it.
 func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)

@@ -1,10 +1,20 @@
 package printable_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
+
+// TestMessage keeps what a long message begins and ends with.
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	got := printable.Message("x.json: have " + strings.Repeat("9", 1<<20) + ", want a number")
+	if len(got) > 9000 || !strings.HasPrefix(got, "x.json: have 9") || !strings.HasSuffix(got, "9, want a number") {
+		t.Errorf("%d bytes: %.40s", len(got), got)
+	}
+}
 
 func TestText(t *testing.T) {
 	t.Parallel()
