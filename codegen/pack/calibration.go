@@ -2,18 +2,19 @@ package pack
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -37,6 +38,9 @@ type Calibration struct {
 // Hessians, which are larger than the model, are read from the file on demand.
 func ReadCalibration(path string) (*Calibration, error) {
 	set, err := checkpoint.Open(path)
+	if err != nil && oldImportance(path) {
+		return nil, fmt.Errorf("%s: an importance matrix in llama.cpp's old form; convert it: llama-imatrix --in-file %s -o %s.gguf", path, path, path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +68,22 @@ func ReadCalibration(path string) (*Calibration, error) {
 	return c, err
 }
 
+// oldImportance reports whether a file begins as llama.cpp wrote importance matrices before
+// GGUF: the number of entries, and the length and the text of the first one's name.
+func oldImportance(path string) bool {
+	f, _, err := regular.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [16]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return false
+	}
+	entries, length := binary.LittleEndian.Uint32(head[:]), binary.LittleEndian.Uint32(head[4:])
+	return entries > 0 && entries < 1<<20 && length >= 8 && length < 256 && !slices.ContainsFunc(head[8:], func(c byte) bool { return c <= ' ' || c > '~' })
+}
+
 func readImportance(set *checkpoint.Set, path string) (map[string][]float32, error) {
 	imp := map[string][]float32{}
 	for _, t := range set.Tensors() {
@@ -89,9 +109,9 @@ func readImportance(set *checkpoint.Set, path string) (map[string][]float32, err
 		}
 		for i := range x {
 			x[i] /= count
-			if !(x[i] >= 0 && x[i] <= math.MaxFloat32) {
-				return nil, fmt.Errorf("%s: tensor %q: column %d has importance %v; expected a finite, non-negative number", path, t.Name, i, x[i])
-			}
+		}
+		if err := checkSums(path, t.Name, x); err != nil {
+			return nil, err
 		}
 		imp[name] = x
 	}
@@ -121,7 +141,7 @@ func (c *Calibration) Digest() string {
 
 // FileDigest returns the SHA-256 of a file, in hexadecimal.
 func FileDigest(path string) (string, error) {
-	f, err := os.Open(path)
+	f, _, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -159,7 +179,16 @@ func readScores(set *checkpoint.Set, path string) ([]float32, error) {
 	if len(s)%manifest.ScoreBins != 0 {
 		return nil, fmt.Errorf("%s: tensor %q has %d elements, expected %d for each layer; calibrate again", path, calibration.ScoresName, len(s), manifest.ScoreBins)
 	}
-	return s, nil
+	return s, checkSums(path, calibration.ScoresName, s)
+}
+
+// checkSums returns an error for a number that no sum of squares or count can be.
+func checkSums(path, name string, x []float32) error {
+	i := slices.IndexFunc(x, func(v float32) bool { return !(v >= 0 && v <= math.MaxFloat32) })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: tensor %q: number %d is %v; expected a finite, non-negative number; calibrate again", path, name, i, x[i])
 }
 
 // ScoreRange returns the range of the rows' maximum scores over all layers, times log₂e,

@@ -1,6 +1,8 @@
 package pack
 
 import (
+	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +12,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint"
+	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
 // wantSet opens a file with a matrix "want" of 128 columns.
@@ -180,4 +184,82 @@ func TestNoCalibration(t *testing.T) {
 	if _, _, known := c.ScoreRange(); known || c.Digest() != "" {
 		t.Error("a digest or a range of nothing")
 	}
+}
+
+// TestHostileCalibration: counts that overflow or are none, and other programs' forms.
+func TestHostileCalibration(t *testing.T) {
+	counts := func(v float32) []byte {
+		x := make([]byte, 4*manifest.ScoreBins)
+		binary.LittleEndian.PutUint32(x, math.Float32bits(v))
+		return checkpointtest.Safetensors(checkpointtest.Ramp("a.weight", 1, 8), checkpointtest.New(calibration.ScoresName, tensor.F32, []int{manifest.ScoreBins}, x))
+	}
+	old := slices.Concat([]byte{2, 0, 0, 0, 19, 0, 0, 0}, []byte("blk.0.attn_q.weight"), make([]byte, 100))
+	for want, data := range map[string][]byte{
+		"number 0 is -1;":                        counts(-1),
+		"number 0 is NaN;":                       counts(float32(math.NaN())),
+		"number 0 is +Inf;":                      counts(float32(math.Inf(1))),
+		"old form; convert it: llama-imatrix":    old,
+		"no tensors; expected":                   checkpointtest.GGUF(nil),
+		`tensor "a.counts" among 1 tensors`:      checkpointtest.GGUF(nil, checkpointtest.Ramp("a.in_sum2", 0, 1, 4)),
+		"an importance matrix holds floats":      checkpointtest.Safetensors(checkpointtest.New("a.weight", tensor.I8, []int{1}, []byte{1})),
+		"number 0 is -4; expected a finite, non": checkpointtest.Safetensors(checkpointtest.Ramp("a.weight", -4, 8)),
+	} {
+		path := hostiletest.File(t, "imatrix", data)
+		hostiletest.Refused(t, len(data), func() error { return useCalibration(t, path) }, path, want)
+	}
+}
+
+// useCalibration reads a file as quantization does.
+func useCalibration(t *testing.T, path string) error {
+	c, err := ReadCalibration(path)
+	if err != nil {
+		return err
+	}
+	if d := c.Digest(); len(d) != 64 {
+		t.Errorf("digest %q", d)
+	}
+	if lo, hi, ok := c.ScoreRange(); ok && !(lo < hi && lo > -1000 && hi < 1000) {
+		t.Errorf("scores from %v to %v", lo, hi)
+	}
+	for name, x := range c.Importance {
+		if i := slices.IndexFunc(x, func(v float32) bool { return !(v >= 0) }); i >= 0 {
+			t.Errorf("%q: importance %v", name, x[i])
+		}
+	}
+	if c.hessians != nil {
+		for name := range c.hessians.places {
+			for _, cols := range []int{64, 128} {
+				_, err = c.hessians.feedback(name, cols)
+			}
+		}
+	}
+	return err
+}
+
+// FuzzCalibration reads any file as a calibration or an importance matrix of llama.cpp.
+func FuzzCalibration(f *testing.F) {
+	f.Add(checkpointtest.GGUF([]checkpointtest.GGUFPair{checkpointtest.Pair("general.type", 8, checkpointtest.GGUFText("imatrix"))},
+		checkpointtest.Ramp("blk.0.attn_q.weight.in_sum2", 0, 1, 8), checkpointtest.Ramp("blk.0.attn_q.weight.counts", 5, 1, 1),
+		checkpointtest.Ramp("blk.0.ffn_up_exps.weight.in_sum2", 0, 2, 8), checkpointtest.Ramp("blk.0.ffn_up_exps.weight.counts", 5, 2, 1)))
+	path := filepath.Join(f.TempDir(), "calibration")
+	file := calibration.File{Importance: map[string][]float32{"a.weight": {1, 2, 3}}, Scores: make([]float32, manifest.ScoreBins)}
+	for i := range file.Scores {
+		file.Scores[i] = float32(i % 7)
+	}
+	square := calibration.Hessian{Matrices: []string{"a.weight", "b.weight"}, Width: 64, Sums: make([]float32, calibration.SquareLen(64))}
+	for _, hessians := range [][]calibration.Hessian{nil, {square}} {
+		file.Hessians = hessians
+		if err := file.Write(path); err != nil {
+			f.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := hostiletest.File(t, "x", data)
+		_ = hostiletest.Read(t, len(data), func() error { return useCalibration(t, path) })
+	})
 }
