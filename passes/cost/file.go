@@ -2,11 +2,11 @@ package cost
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"gopkg.in/yaml.v3"
 )
 
@@ -20,14 +20,7 @@ func IsFile(text string) bool {
 
 // ReadFile reads a file of machines.
 func ReadFile(path string) (*Machine, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes; a file of machines may have at most %d", path, info.Size(), maxFile)
-	}
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -4,23 +4,30 @@ package npz
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // maxArray is the maximum size of one array in bytes; the hidden states of a prompt have
-// a few MB.
-const maxArray = 1 << 28
+// a few MB. Compression by more than maxRatio is for arrays of up to anyRatio bytes.
+const (
+	maxArray = 1 << 28
+	anyRatio = 1 << 23
+	maxRatio = 32
+)
 
 // An Archive is an open archive. Arrays are read on demand.
 type Archive struct {
 	File    string // file name for error messages
+	size    int64
 	zip     *zip.Reader
 	members map[string]*zip.File // by array name
 	close   func() error
@@ -34,16 +41,11 @@ type Array struct {
 
 // Open opens an archive and reads its directory.
 func Open(file string) (*Archive, error) {
-	f, err := os.Open(file)
+	f, size, err := regular.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	n, err := Read(file, f, st.Size())
+	n, err := Read(file, f, size)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -59,11 +61,11 @@ func Read(file string, r io.ReaderAt, size int64) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: not an .npz archive: %w; write one with numpy.savez", file, err)
 	}
-	n := &Archive{File: file, zip: z, members: map[string]*zip.File{}}
+	n := &Archive{File: file, size: size, zip: z, members: map[string]*zip.File{}}
 	for _, m := range z.File {
 		name := strings.TrimSuffix(m.Name, ".npy")
 		if n.members[name] != nil {
-			return nil, fmt.Errorf("%s: duplicate array %q", file, name)
+			return nil, fmt.Errorf("%s: duplicate array %.80q", file, name)
 		}
 		n.members[name] = m
 	}
@@ -89,32 +91,34 @@ func (n *Archive) First(names ...string) (*Array, error) {
 		if m == nil {
 			continue
 		}
-		a, err := readMember(m)
+		a, err := readMember(m, n.size)
 		if err != nil {
-			return nil, fmt.Errorf("%s: array %q: %w", n.File, name, err)
+			return nil, fmt.Errorf("%s: array %.80q: %w", n.File, name, err)
 		}
 		return a, nil
 	}
 	return nil, nil
 }
 
-func readMember(m *zip.File) (*Array, error) {
+// readMember reads an array of an archive of size bytes.
+func readMember(m *zip.File, size int64) (*Array, error) {
 	if m.Method != zip.Store && m.Method != zip.Deflate {
 		return nil, fmt.Errorf("compressed by method %d, want stored or deflated", m.Method)
 	}
-	if m.UncompressedSize64 > maxArray {
-		return nil, fmt.Errorf("%d bytes, want at most %d", m.UncompressedSize64, maxArray)
+	if most := min(maxArray, anyRatio+maxRatio*min(m.CompressedSize64, uint64(size))); m.UncompressedSize64 > most {
+		return nil, fmt.Errorf("%d bytes of %d compressed ones, want at most %d; write it with numpy.savez", m.UncompressedSize64, m.CompressedSize64, most)
 	}
 	r, err := m.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxArray)) // grows with the actual data
-	if err != nil {
+	var data bytes.Buffer
+	data.Grow(int(m.UncompressedSize64) + bytes.MinRead)
+	if _, err := data.ReadFrom(r); err != nil { // as many bytes as were stated, or an error
 		return nil, err
 	}
-	return parseNPY(data)
+	return parseNPY(data.Bytes())
 }
 
 var (
@@ -136,7 +140,7 @@ func parseNPY(data []byte) (*Array, error) {
 	read, ok := npyTypes[descr[1]]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("type %q, want float32, float64 or int64, little endian (<f4, <f8, <i8)", descr[1])
+		return nil, fmt.Errorf("type %.40q, want float32, float64 or int64, little endian (<f4, <f8, <i8)", descr[1])
 	case fortran[1] == "True":
 		return nil, fmt.Errorf("in Fortran order; save the result of numpy.ascontiguousarray")
 	}
@@ -147,13 +151,13 @@ func parseNPY(data []byte) (*Array, error) {
 		}
 		d, err := strconv.Atoi(s)
 		if err != nil || d < 1 || d > len(data)/size {
-			return nil, fmt.Errorf("shape (%s) does not fit %d bytes of data", shape[1], len(data))
+			return nil, fmt.Errorf("shape (%.80s) does not fit %d bytes of data", shape[1], len(data))
 		}
 		a.Shape = append(a.Shape, d)
 		size *= d
 	}
 	if size != len(data) {
-		return nil, fmt.Errorf("%d bytes of data, but shape (%s) needs %d", len(data), shape[1], size)
+		return nil, fmt.Errorf("%d bytes of data, but shape (%.80s) needs %d", len(data), shape[1], size)
 	}
 	a.F = make([]float64, len(data)/read.size)
 	for i := range a.F {

@@ -31,7 +31,7 @@ var Groups = []Group{
 	{sourcesFolder, "", nil}, // the sources, embedded
 
 	{"models", "the model library: model specs,\nfamilies, the demo model", nil},
-	{"ir/tensor", "blocks of quantized types,\nhost tensors, weight transforms", []string{"runtime/artifact"}},
+	{"ir/tensor", "blocks of quantized types,\nhost tensors, weight transforms", []string{"runtime/kit", "runtime/artifact"}},
 	{"ir", "modules, graphs, ops, types;\ntext form, verifier", []string{"runtime/kit", "ir/tensor"}},
 	{"ir/ops", "the table of ops", []string{"ir/tensor", "ir"}},
 	{"ir/interp", "runs any module, in float64", []string{"ir/tensor", "ir", "ir/ops"}},
@@ -40,9 +40,9 @@ var Groups = []Group{
 	{"spec/checkpoint", "readers of stored weights", []string{"runtime/kit", "runtime/artifact", "ir/tensor"}},
 	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
 	{"spec", "YAML to IR", []string{"runtime/kit", "runtime/artifact", "models", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
-	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},
+	{"passes", "IR to IR, and what it costs", []string{"runtime/kit", "ir/tensor", "ir", "ir/ops", "templates"}},
 	{"codegen/toolchain", "C compilers, Go, the cache", []string{"runtime/kit"}},
-	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
+	{"codegen/pack", "transforms and packs weights", []string{"runtime/kit", "runtime/artifact", "ir/tensor", "spec/checkpoint"}},
 	{"codegen/demotest", "", []string{"runtime/kit", "codegen/toolchain"}},
 	{"codegen/devicetest", "", []string{"runtime/artifact", "runtime/device", "runtime/engine", "runtime/sampling", "ir/tensor", "spec/checkpoint", "codegen/toolchain"}},
 	{"codegen/layout", "plans a step, for every target", []string{"runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/pack"}},
