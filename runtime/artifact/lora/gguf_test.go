@@ -1,15 +1,13 @@
 package lora
 
 import (
-	"bytes"
-	"io"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
@@ -67,10 +65,17 @@ func TestRefusedGGUF(t *testing.T) {
 	wantErrors(t, paths)
 }
 
-// memory is a weight file in memory.
-type memory struct{ io.ReaderAt }
-
-func (memory) Close() error { return nil }
+// fuzzAdapter opens an adapter and uses it, within the bounds of a reader.
+func fuzzAdapter(t *testing.T, size int, path string) {
+	_ = hostiletest.Read(t, size, func() error {
+		a, err := Open(path)
+		if err == nil {
+			defer a.Close()
+			useAdapter(t, a)
+		}
+		return err
+	})
+}
 
 // useAdapter packs an adapter for a model with the sites that it wants.
 func useAdapter(t *testing.T, a *Adapter) {
@@ -99,8 +104,6 @@ func FuzzOpenGGUF(f *testing.F) {
 	f.Add(checkpointtest.GGUF(meta, matrix("blk.0.attn_q.weight.lora_a", tensor.F32, 2, 8), matrix("blk.0.attn_q.weight.lora_b", tensor.F16, 8, 2)))
 	f.Add(checkpointtest.GGUF(meta[:2], checkpointtest.Quantized("output.weight.lora_a", tensor.GQ8_0, 1, 32), matrix("output.weight.lora_b", tensor.BF16, 4, 1)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if a, err := newAdapter("x", memory{bytes.NewReader(data)}, int64(len(data)), tensorfile.GGUF, (*Adapter).fromGGUF); err == nil {
-			useAdapter(t, a)
-		}
+		fuzzAdapter(t, len(data), hostiletest.File(t, "a.gguf", data))
 	})
 }

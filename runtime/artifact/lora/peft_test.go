@@ -1,7 +1,6 @@
 package lora
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
@@ -181,17 +180,13 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// FuzzOpenPEFT opens folders with any configuration and weights.
 func FuzzOpenPEFT(f *testing.F) {
 	f.Add([]byte(plainConfig), checkpointtest.Safetensors(peft("model.layers.0.q_proj", 2, 8, 8)...))
 	f.Add([]byte(`{"peft_type":"LORA","r":1,"rank_pattern":{"q.*":2,"k":3},"use_rslora":true}`), checkpointtest.Safetensors(matrix("a.0.q.lora_A.x.weight", tensor.F16, 2, 8), matrix("a.0.q.lora_B.x.weight", tensor.BF16, 4, 2)))
 	f.Add([]byte(`{"peft_type":"LORA","init_lora_weights":"pissa","alpha_pattern":{"":1e30}}`), checkpointtest.Safetensors(peft("", 1, 1, 1)...))
+	f.Add([]byte(`{"peft_type":"LORA","r":2}`), []byte{})
 	f.Fuzz(func(t *testing.T, config, weights []byte) {
-		c, err := parsePEFTConfig(config)
-		if err != nil {
-			return
-		}
-		if a, err := newAdapter("x", memory{bytes.NewReader(weights)}, int64(len(weights)), tensorfile.Safetensors, c.take); err == nil {
-			useAdapter(t, a)
-		}
+		fuzzAdapter(t, len(config)+len(weights), hostiletest.Folder(t, map[string][]byte{peftConfigFile: config, peftWeights: weights}))
 	})
 }
