@@ -73,13 +73,11 @@ func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*ac
 func (f *accessFlags) plain(log *slog.Logger) ([]access.Key, error) {
 	keys := append([]string(nil), f.APIKey...)
 	if f.KeyFile != "" {
-		text, err := os.ReadFile(f.KeyFile)
+		text, warning, err := access.ReadText(f.KeyFile)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := os.Stat(f.KeyFile); err == nil {
-			warn(log, access.Exposed(f.KeyFile, info))
-		}
+		warn(log, warning)
 		keys = append(keys, strings.Fields(string(text))...)
 		if len(keys) == 0 {
 			return nil, fmt.Errorf("%s holds no key", f.KeyFile)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ type Limits struct {
 
 // Limits of a key file.
 const (
-	maxFile  = 16 << 20
+	maxFile  = 4 << 20 // of 40,000 keys; parsing takes a hundred times as much memory
 	maxName  = 64
 	maxLimit = 1_000_000_000
 	// MostUrgent and LeastUrgent bound the priority of a request.
@@ -58,23 +59,37 @@ func Plain(texts []string) ([]Key, error) {
 
 // ReadFile reads a key file. The warning is not empty if other users can read the file.
 func ReadFile(path string) (keys []Key, warning string, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, "", err
-	}
-	if info.Size() > maxFile {
-		return nil, "", fmt.Errorf("%s: %d bytes; a key file may have at most %d", path, info.Size(), maxFile)
-	}
-	text, err := os.ReadFile(path)
+	text, warning, err := ReadText(path)
 	if err != nil {
 		return nil, "", err
 	}
 	keys, err = Parse(path, text)
-	return keys, Exposed(path, info), err
+	return keys, warning, err
 }
 
-// Exposed returns a warning if other users can read a file, else "".
-func Exposed(path string, info os.FileInfo) string {
+// ReadText returns the contents of a file with keys, which may be a pipe. The warning is not
+// empty if other users can read the file.
+func ReadText(path string) (text []byte, warning string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if len(text) > maxFile {
+		return nil, "", fmt.Errorf("%s: a key file may have at most %d bytes", path, maxFile)
+	}
+	return text, exposed(path, info), nil
+}
+
+// exposed returns a warning if other users can read a file, else "".
+func exposed(path string, info os.FileInfo) string {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
 		return ""
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 const example = `# Callers of the demo service.
@@ -88,6 +90,29 @@ func TestExposed(t *testing.T) {
 	}
 }
 
+// TestKeyBombs: key files that expand, nest or repeat, and a device without an end.
+func TestKeyBombs(t *testing.T) {
+	const one = "- name: a\n  key: "
+	for what, c := range map[string][2]string{
+		"lists":     {one + strings.Repeat("[", 1<<16), "exceeded max depth"},
+		"laughs":    {"- &a {name: a, key: [x, y]}\n- &b [*a, *a, *a]\n- [*b, *b, *b]\n", "keys.yaml:2: expected \"name: …\""},
+		"itself":    {"- &a {name: a, key: *a}\n", "keys.yaml:1: key: expected a key"},
+		"many":      {one + "[" + strings.Repeat("k, ", 1<<14) + "]", "the same key is on line 2"},
+		"names":     {strings.Repeat("- name: a\n", 1<<12), "a has no key"},
+		"unknown":   {"- " + strings.Repeat("x", 1000) + ": 1", "unknown key"},
+		"a number":  {one + "k\n  max_priority: " + strings.Repeat("9", 1<<16), "max_priority: expected a whole number"},
+		"documents": {strings.Repeat("---\n", 1<<12), "expected a list of keys"},
+	} {
+		path := hostiletest.File(t, "keys.yaml", []byte(c[0]))
+		t.Run(what, func(t *testing.T) {
+			hostiletest.Refused(t, len(c[0]), func() error { _, _, err := ReadFile(path); return err }, c[1])
+		})
+	}
+	if _, _, err := ReadFile("/dev/zero"); err == nil || !strings.Contains(err.Error(), "at most 4194304 bytes") {
+		t.Errorf("/dev/zero: %v", err)
+	}
+}
+
 // FuzzParse checks that parsing any file ends, and that its result is within the
 // limits, with unique names and keys.
 func FuzzParse(f *testing.F) {
@@ -95,8 +120,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("- {name: a, key: b, tokens_per_minute: 1e9}\n"))
 	f.Add([]byte("- &a {name: a, key: b}\n- *a\n- <<: *a\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		keys, err := Parse("f", text)
-		if err != nil {
+		path := hostiletest.File(t, "keys.yaml", text)
+		var keys []Key
+		if hostiletest.Read(t, len(text), func() (err error) { keys, _, err = ReadFile(path); return err }) != nil {
 			return
 		}
 		seen := map[string]bool{}
