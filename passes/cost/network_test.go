@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/passes/cost"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 func TestUnits(t *testing.T) {
@@ -138,14 +139,16 @@ func FuzzMachines(f *testing.F) {
 	}
 	layer := cost.Part{Bytes: 1e9, Read: 1e9, MACs: 1e9, Gives: []int{100}}
 	c := &cost.Model{Layers: []cost.Part{layer, layer}, Hidden: 100}
+	f.Add("transport: mpi\nnetwork: &l {bandwidth: 1Gbit, delay: 1us}\nlink: *l\nmachines: [{count: 3, devices: &d [{count: 2, memory_gb: 1, read_gb_s: 1, tflops: 1}]}, {devices: *d}]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, ok, err := cost.ParseSeveral(text); ok && err == nil {
 			if s.N < 2 || s.N > 4096 || !(s.Bandwidth >= 1e3 && s.Bandwidth <= 1e14) || !(s.Delay >= 0 && s.Delay <= 10) {
 				t.Fatalf("%q is %+v", text, s)
 			}
 		}
-		m, err := cost.ParseFile("f.yaml", []byte(text))
-		if err != nil {
+		path := hostiletest.File(t, "f.yaml", []byte(text))
+		var m *cost.Machine
+		if hostiletest.Read(t, len(text), func() (err error) { m, err = cost.ReadFile(path); return err }) != nil {
 			return
 		}
 		if len(m.Devices) < 1 || len(m.Devices) > 4096 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 var matmuls = []manifest.Matmul{
@@ -134,27 +135,38 @@ func TestDamagedMatmul(t *testing.T) {
 	}
 }
 
+// FuzzRead reads any file as a profile, and lays out the table of a model with it.
 func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"format":1,"device":"x","order":"any","shapes":[{"n":960,"k":576,"dtype":"q8_b32t2","rules":[{"rows":1,"impl":"gemv"},{"rows":9,"impl":"gemm"}]}],
+		"splits":[{"context":64,"parts":1,"tried":[1,2],"seconds":[1,2]},{"context":512,"parts":8}]}`))
 	f.Add([]byte(`{"format":1,"shapes":[{"n":576,"k":576,"dtype":"q4_b64","rules":[{"rows":1,"impl":"gemm"}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "p")
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
+		path := hostiletest.File(t, "p", data)
+		_ = hostiletest.Read(t, len(data), func() error { return useProfile(t, path) })
+	})
+}
+
+// useProfile reads a profile and what it says of a model's matmuls and attention.
+func useProfile(t *testing.T, path string) error {
+	p, err := Read(path)
+	if err != nil {
+		return err
+	}
+	for _, rows := range []int{0, 1, 4096, 1 << 30} {
+		if i := p.SplitsAt(rows); i < 0 || i > 0 && i >= len(p.Splits) {
+			t.Fatalf("%d rows: entry %d of %d splits", rows, i, len(p.Splits))
 		}
-		p, err := Read(path)
-		if err != nil {
-			return
-		}
-		table, err := Table(matmuls, p)
-		if err != nil {
-			return
-		}
-		for i, s := range matmuls {
-			for _, impl := range table[i*Rows:][:Rows] {
-				if int(impl) >= len(s.Impls) {
-					t.Fatalf("matmul %d: implementation %d", i, impl)
-				}
+	}
+	table, err := Table(matmuls, p)
+	if err != nil {
+		return err
+	}
+	for i, s := range matmuls {
+		for _, impl := range table[i*Rows:][:Rows] {
+			if int(impl) >= len(s.Impls) {
+				t.Fatalf("matmul %d: implementation %d", i, impl)
 			}
 		}
-	})
+	}
+	return nil
 }
