@@ -20,19 +20,20 @@ const (
 	maxTime   = time.Second // of CPU, for at most a few MB
 	maxMemory = 64 << 20    // beyond perByte for each byte
 	perByte   = 64
-	hung      = 20 * time.Second
+
+	hung    = 20 * time.Second // when a read does not end,
+	runaway = 4 << 30          // or allocates without one
 )
 
 // Read calls read, which reads size bytes from outside, and returns its error. The test
 // fails if read takes more than a second of its thread's time, allocates more than 64 MB
 // and 64 bytes for each byte read, or returns an error of several lines or of more than the
-// file. A read that does not end panics, so that fuzzing keeps the input that it hangs with.
+// file. A read that does not end panics, so that fuzzing keeps the input.
 //
 // Allocations are those of the whole process: a test that calls Read is not parallel.
 func Read(t testing.TB, size int, read func() error) error {
 	t.Helper()
-	watch := time.AfterFunc(hung, func() { panic(fmt.Sprintf("%s: reading %d bytes has taken %v", t.Name(), size, hung)) })
-	defer watch.Stop()
+	defer watch(t, size)()
 	runtime.LockOSThread() // whose time is measured
 	defer runtime.UnlockOSThread()
 	bytes, used := allocated(), cpuTime()
@@ -48,6 +49,26 @@ func Read(t testing.TB, size int, read func() error) error {
 		checkMessage(t, size, err)
 	}
 	return err
+}
+
+// watch panics if a read goes on until it has taken too much. The function ends it.
+func watch(t testing.TB, size int) (end func()) {
+	ended, begun, before := make(chan struct{}), time.Now(), allocated()
+	go func() {
+		tick := time.NewTicker(hung / 100)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				if took, bytes := time.Since(begun), allocated()-before; took > hung || bytes > runaway {
+					panic(fmt.Sprintf("%s: reading %d bytes has taken %v and %d MB", t.Name(), size, took, bytes>>20))
+				}
+			}
+		}
+	}()
+	return func() { close(ended) }
 }
 
 // checkMessage checks that an error is one line, which may quote the file.

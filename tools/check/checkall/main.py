@@ -17,6 +17,7 @@ def arguments(text):
     ap.add_argument("--record", action="store_true")
     ap.add_argument("--budget", type=float, default=0)
     ap.add_argument("--pairs", type=float, default=0)
+    ap.add_argument("--fuzz-time", default="30s")
     ap.add_argument("--seed", type=int, default=random.randrange(1 << 20))
     return ap.parse_args()
 
@@ -28,7 +29,7 @@ def report(results, add):
         results[check.name] = out
         verdict = "FAILED" if out.verdict == "failed" else out.verdict
         cases = f", {out.passed} cases" + (f", {out.skipped} skipped" if out.skipped else "") if out.passed + out.skipped > 1 else ""
-        print(f"[{len(results)}] {check.name}: {verdict}{': ' + out.why if out.why else ''}{cases}, {out.seconds:.0f} s" + (f"\n{text}" if text else ""), flush=True)
+        print(f"[{len(results)}] {check.name}: {verdict}{': ' + out.why if out.why else ''}{cases}{', ' + out.note if out.note else ''}, {out.seconds:.0f} s" + (f"\n{text}" if text else ""), flush=True)
     return done
 
 
@@ -74,7 +75,7 @@ def summary(every, checks, results, interrupted, sampled):
 
 def work_on(a, scratch):
     models = pathlib.Path(a.models).resolve() if a.models else scratch / "none"
-    plans = plan.Plan(models, scratch, a.jobs)
+    plans = plan.Plan(models, scratch, a.jobs, a.fuzz_time)
     changed = state.changes(but=record.PAGE)
     if a.record and changed and not a.list:
         print(f"--record: the record names a commit, and these files differ from it: {', '.join(changed[:5])}")

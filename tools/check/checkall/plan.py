@@ -2,7 +2,7 @@
 
 import itertools, os, pathlib, re, shutil, threading
 
-from . import pairs
+from . import fuzz, pairs
 from .work import ROOT, Check, Outcome, command, go_tests, script
 
 TYPES = ("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32 "
@@ -30,7 +30,7 @@ APART = {
 WITHOUT = {"tools/hosts"}  # stage hosts of .ci/run builds what these need
 
 # Stages of .ci/run that run more with IFLOWC_CHECK_ALL=1, and scripts of which .ci/run runs a part.
-STAGES = "race fuzz neon guides partition models gguf llama2c site".split()
+STAGES = "race neon guides partition models gguf llama2c site".split()
 # These measure. Attacks on the demo model, whose requests take milliseconds, would measure the attacker's own use of the cores.
 ALONE = {"docs": [".ci/run", "docs"], "masks": ["tools/check/masks/run"], "attack": ["script/attack", "--smollm2", "--seconds", "4"]}
 
@@ -38,7 +38,9 @@ ALONE = {"docs": [".ci/run", "docs"], "masks": ["tools/check/masks/run"], "attac
 class Plan:
     """What there is to run."""
 
-    def __init__(self, models, scratch, jobs):
+    def __init__(self, models, scratch, jobs, fuzz_time):
+        fuzz.seconds(fuzz_time)  # is one
+        self.fuzz_time = fuzz_time
         self.models, self.scratch, self.jobs = models, scratch, jobs
         self.seed = int(os.environ.get("IFLOWC_TEST_SEED") or 1)
         self.pairs = pairs.Pairs(models, scratch)
@@ -111,8 +113,14 @@ class Plan:
             yield f"random graphs seed {seed}", "random", self.go("^TestRandomOps$", seed=seed)
             yield f"random graphs seed {seed}, emulated", "random", self.go("^TestEmulatedOps$", seed=seed, order=order(seed))
 
+    def fuzzed(self):
+        """Every fuzz target, on one core each."""
+        for package, target in fuzz.targets():
+            yield Check(f"fuzz {self.fuzz_time} ./{package} {target}", "fuzz", lambda package=package, target=target: fuzz.run(package, target, self.fuzz_time))
+
     def all(self):
         yield from self.tests()
+        yield from self.fuzzed()
         yield Check("schemas", "schemas", lambda: script(["tools/check/schemas/run", "4000"]))
         for name, kind, f in self.machine():
             yield Check(name, kind, f, self.no_nvcc)

@@ -5,7 +5,7 @@ import contextlib, io, os, pathlib, signal, subprocess, sys, tempfile, time, uni
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from checkall import main, record, state, work  # noqa: E402
+from checkall import fuzz, main, record, state, work  # noqa: E402
 
 PLANTED = """
 package planted
@@ -103,6 +103,12 @@ class SelfTest(unittest.TestCase):
 
     def test_killed(self):
         self.assertEqual(self.interrupt(signal.SIGKILL), -signal.SIGKILL)
+
+    def test_fuzz(self):
+        self.assertEqual([fuzz.seconds(t) for t in ("30s", "10m", "1h", "1h30m")], [30, 600, 3600, 5400])
+        for bad in ("", "1", "1d", "h1", "1h "):
+            self.assertRaises(work.Failed, fuzz.seconds, bad)
+        self.assertIn(("spec/checkpoint", "FuzzTorch"), list(fuzz.targets()))
 
     def test_changed_names(self):
         self.assertEqual(record.rows([], {"gone": work.Outcome()}), {})

@@ -24,6 +24,7 @@ class Outcome:
     failed: int = 0
     seconds: float = 0
     commit: str = ""  # that it ran at
+    note: str = ""  # more to say of what passed
 
 
 @dataclasses.dataclass
