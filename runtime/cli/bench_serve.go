@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/http/loadgen"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
 // benchCmds are the benchmarks of the model and of a server.
@@ -76,9 +76,16 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	return nil
 }
 
+// Bounds of a file of requests: its bytes (a million requests take 100 MB), and the words of
+// a prompt.
+const (
+	maxTrace = 256 << 20
+	maxWords = 10_000_000
+)
+
 // readTrace reads the requests of a file.
 func readTrace(path string) (list []loadgen.Arrival, err error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxTrace)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +98,9 @@ func readTrace(path string) (list []loadgen.Arrival, err error) {
 		var a loadgen.Arrival
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+		}
+		if a.Words < 0 || a.Words > maxWords {
+			return nil, fmt.Errorf("%s: line %d: prompt_words: expected a whole number from 0 to %d", path, n, maxWords)
 		}
 		if a.MaxTokens < 1 || a.At < 0 || len(list) > 0 && a.At < list[len(list)-1].At {
 			return nil, fmt.Errorf("%s: line %d: expected max_tokens of 1 or more, and times that do not go back", path, n)

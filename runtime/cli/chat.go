@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -127,7 +128,7 @@ func templateText(choice string) (string, error) {
 	if choice == "" || strings.Contains(choice, "{") {
 		return choice, nil
 	}
-	data, err := os.ReadFile(choice)
+	data, err := regular.Read(choice, maxConversation)
 	if errors.Is(err, os.ErrNotExist) {
 		return choice, nil // the name of a built-in template
 	}

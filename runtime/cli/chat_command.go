@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/regular"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -102,6 +103,10 @@ func onFile(do func(s *chatSession, name string) error) func(s *chatSession, nam
 	}
 }
 
+// maxConversation is the most bytes of a file of /load, and those of a template: a context
+// of a million tokens has 4 MB.
+const maxConversation = 8 << 20
+
 // A savedMessage is a message in a file.
 type savedMessage struct {
 	Role    string `json:"role"`
@@ -128,7 +133,7 @@ func (s *chatSession) save(name string) error {
 }
 
 func (s *chatSession) load(name string) error {
-	data, err := os.ReadFile(name)
+	data, err := regular.Read(name, maxConversation)
 	if err != nil {
 		return err
 	}
