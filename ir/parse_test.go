@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 // wrap inserts statements into a graph with the usual inputs and declarations. The
@@ -176,8 +177,10 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := ir.Parse("f.ir", []byte(text), ops.Table)
-		if err != nil {
+		var m *ir.Module
+		var err error
+		_ = hostiletest.Read(t, 16*len(text), func() error { m, err = ir.Parse("f.ir", []byte(text), ops.Table); return nil })
+		if err != nil { // of several lines
 			return
 		}
 		printed := m.String()

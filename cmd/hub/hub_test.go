@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 var model = map[string]string{
@@ -211,6 +213,26 @@ func TestCancel(t *testing.T) {
 	if _, err := c.Pull(ctx, l, l.Files); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// FuzzListing parses any response of a hub. What it accepts is written below the cache
+// only.
+func FuzzListing(f *testing.F) {
+	f.Add([]byte(fmt.Sprintf(`{"sha":%[1]q,"siblings":[{"rfilename":"a/b.json","size":1,"blobId":%[1]q},{"rfilename":"c","lfs":{"sha256":%[2]q,"size":3}}]}`, testCommit, strings.Repeat("0", 64))))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_ = hostiletest.Read(t, len(data), func() error {
+			l, err := parseListing(Ref{"a/b", "main"}, data)
+			if err != nil {
+				return err
+			}
+			for _, file := range l.Files {
+				if !filepath.IsLocal(file.Name) || file.Size < 0 {
+					t.Fatalf("%+v", file)
+				}
+			}
+			return nil
+		})
+	})
 }
 
 func TestHostileListings(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
@@ -183,11 +184,7 @@ func FuzzTokenizerJSON(f *testing.F) {
 		f.Add(shrunkVocab(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tok, err := Load(Files{"tokenizer.json": data})
-		if err != nil {
-			return
-		}
-		exercise(t, tok)
+		loadHostile(t, Files{"tokenizer.json": data})
 	})
 }
 
@@ -210,6 +207,26 @@ func shrunkVocab(data []byte) []byte {
 	file["model"], _ = json.Marshal(m)
 	out, _ := json.Marshal(file)
 	return out
+}
+
+// loadHostile loads and uses a tokenizer, within the bounds of a reader.
+func loadHostile(t *testing.T, files Files) {
+	size := 0
+	for _, data := range files {
+		size += len(data)
+	}
+	useHostile(t, size, func() (*tokenizer.Tokenizer, error) { return Load(files) })
+}
+
+// useHostile uses a tokenizer of size bytes, within the bounds of a reader.
+func useHostile(t *testing.T, size int, load func() (*tokenizer.Tokenizer, error)) {
+	_ = hostiletest.Read(t, size, func() error {
+		tok, err := load()
+		if err == nil {
+			exercise(t, tok)
+		}
+		return err
+	})
 }
 
 // exercise calls the methods of a tokenizer from an untrusted file.
@@ -236,12 +253,8 @@ func FuzzSentencePiece(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		vocab := []byte(`{"<unk>":0,"</s>":1,"a":2}`)
-		if tok, err := Load(Files{"sentencepiece.bpe.model": data, "vocab.json": vocab}); err == nil {
-			exercise(t, tok)
-		}
-		if tok, err := Load(Files{"tokenizer.model": data}); err == nil {
-			exercise(t, tok)
-		}
+		loadHostile(t, Files{"sentencepiece.bpe.model": data, "vocab.json": vocab})
+		loadHostile(t, Files{"tokenizer.model": data})
 	})
 }
 

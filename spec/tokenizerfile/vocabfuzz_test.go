@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // FuzzVocabulary loads vocabularies with one token per line, with ids and merges,
@@ -30,13 +32,9 @@ func FuzzVocabulary(f *testing.F) {
 			{"vocab.json": vocab, "merges.txt": []byte("a b\n"), "special_tokens_map.json": more},
 			{"vocab.json": vocab, "source.spm": more},
 		} {
-			if tok, err := Load(files); err == nil {
-				exercise(t, tok)
-			}
+			loadHostile(t, files)
 		}
-		if tok, err := FromLlama2C(vocab, len(more)); err == nil {
-			exercise(t, tok)
-		}
+		useHostile(t, len(vocab)+len(more), func() (*tokenizer.Tokenizer, error) { return FromLlama2C(vocab, len(more)) })
 	})
 }
 
@@ -51,13 +49,11 @@ func FuzzGGUFVocabulary(f *testing.F) {
 		for i := range types {
 			kinds[i], scores[i] = int32(int8(types[i])), -float32(i)
 		}
-		tok, err := FromGGUF(map[string]any{
+		meta := map[string]any{
 			"tokenizer.ggml.model": model, "tokenizer.ggml.pre": pre, "tokenizer.ggml.tokens": list,
 			"tokenizer.ggml.merges": strings.Split(merges, "\n"), "tokenizer.ggml.token_type": kinds, "tokenizer.ggml.scores": scores,
 			"tokenizer.ggml.bos_token_id": uint32(len(merges)), "tokenizer.ggml.eos_token_id": uint32(1),
-		})
-		if err == nil {
-			exercise(t, tok)
 		}
+		useHostile(t, len(tokens)+len(merges)+len(types), func() (*tokenizer.Tokenizer, error) { return FromGGUF(meta) })
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 )
 
 // smallItems have every layout, indices, a block type, a plain one, and sparse
@@ -242,24 +243,38 @@ func TestTileBytes(t *testing.T) {
 	}
 }
 
+// FuzzPacked opens any file, and files of any index whose checksum is right.
 func FuzzPacked(f *testing.F) {
 	data := build(f)
-	f.Add(data)
-	f.Add(data[:page])
-	f.Add([]byte(magic + "\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00{}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := OpenAt(bytes.NewReader(data), "x", 0, int64(len(data)))
-		if err != nil {
-			return
+	size := binary.LittleEndian.Uint64(data[8:])
+	f.Add(data, []byte{})
+	f.Add(data[:page], []byte{})
+	f.Add([]byte(magic+"\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00{}"), []byte{})
+	f.Add(data[page:], data[headBytes:][:size])
+	f.Add([]byte{}, []byte(`{"source":"a/b","sha256":"`+strings.Repeat("0", 64)+`","bytes":0,"items":[{"name":"a","dtype":"f32","rows":1,"cols":4611686018427387904,"layout":"row"}]}`))
+	f.Fuzz(func(t *testing.T, data, index []byte) {
+		if len(index) > 0 {
+			sum := sha256.Sum256(index)
+			head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32([]byte(magic), version), uint64(len(index)))
+			head = slices.Concat(head, sum[:], index)
+			data = slices.Concat(head, make([]byte, -len(head)&(page-1)), data)
 		}
-		for _, it := range p.Items() {
-			if it.Offset < 0 || it.Bytes < 0 || it.Offset+it.Bytes > p.Bytes() || p.Bytes() > int64(len(data)) {
-				t.Fatalf("%+v of %d bytes in a file of %d", it, p.Bytes(), len(data))
-			}
-		}
-		p.Load(true)
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		path := hostiletest.File(t, "x.weights", data)
+		_ = hostiletest.Read(t, len(data), func() error { return useWeights(t, path, int64(len(data))) })
 	})
+}
+
+// useWeights opens and loads a file of size bytes.
+func useWeights(t *testing.T, path string, size int64) error {
+	p, err := Open(path)
+	if err != nil {
+		return err
+	}
+	for _, it := range p.Items() {
+		if it.Offset < 0 || it.Bytes < 0 || it.Offset+it.Bytes > p.Bytes() || p.Bytes() > size {
+			t.Fatalf("%+v of %d bytes in a file of %d", it, p.Bytes(), size)
+		}
+	}
+	_, err = p.Load(true)
+	return errors.Join(err, p.Close())
 }
