@@ -11,14 +11,20 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// maxNesting is the maximum nesting of brackets, so that untrusted text cannot
-// exhaust the stack of the recursive parser.
-const maxNesting = 64
+// Bounds of untrusted text: its bytes, because a module takes a thousand times as much
+// memory, and the nesting of its brackets, because the parser is recursive.
+const (
+	maxText    = 16 << 20
+	maxNesting = 64
+)
 
 // Parse parses a module. Types after ops are optional: they are inferred, and
 // compared if given. The error joins the *Errors found, each printed as
 // "file:line:col: …". Parse does not verify the module; see Verify.
 func Parse(file string, src []byte, ops OpSet) (*Module, error) {
+	if len(src) > maxText {
+		return nil, &Error{Pos: Pos{file, 1, 1}, Msg: fmt.Sprintf("the text has more than %d bytes", maxText)}
+	}
 	if err := checkNesting(file, src); err != nil {
 		return nil, err
 	}

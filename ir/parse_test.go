@@ -160,6 +160,29 @@ func TestPrintIsCanonical(t *testing.T) {
 	}
 }
 
+// TestParseBombs: text that nests, repeats or is too long is refused at little cost.
+func TestParseBombs(t *testing.T) {
+	for want, text := range map[string]string{
+		"brackets nest deeper":    wrap("%m = matmul %x, @wl[" + strings.Repeat("(", 1<<16) + "]\nyield %m"),
+		"has more than 16777216":  strings.Repeat(" ", 16<<20) + "x",
+		"is defined twice":        wrap(strings.Repeat("%r = rmsnorm %x, @v {eps=1}\n", 300)),
+		"99999999999999999999999": wrap("%m = matmul %x, @wl[" + strings.Repeat("9", 1<<12) + "]\nyield %m"),
+		"expected 1 to 1024":      wrap("%p = par 999999999 {\n%m = matmul %x, @wl2[1, 0]\n%s = all_reduce %m\nyield %s\n}\nyield %p"),
+	} {
+		var err error
+		_ = hostiletest.Read(t, 16*len(text), func() error { // errors of several lines
+			var m *ir.Module
+			if m, err = ir.Parse("f.ir", []byte(text), ops.Table); err == nil {
+				err = ir.Verify(m)
+			}
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %.200v, want …%s…", err, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"module m {\n}\n",
