@@ -83,11 +83,17 @@ func isExpr(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag == "!!str" && exprStart.MatchString(n.Value)
 }
 
+// maxExpr is the most bytes of an expression; the parser is recursive.
+const maxExpr = 4096
+
 // evalExpr returns the expression's value: nil, a float64, a string, or a value of the
 // configuration.
 func evalExpr(src string, config map[string]any) (any, error) {
 	e, known := parsedExprs.Load(src)
 	if !known {
+		if len(src) > maxExpr {
+			return nil, fmt.Errorf("expression %.40q…: %d bytes; want at most %d", src, len(src), maxExpr)
+		}
 		parsed, err := exprParser.ParseString("", src)
 		if err != nil {
 			return nil, fmt.Errorf("expression %q: %v", src, err)

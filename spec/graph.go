@@ -20,7 +20,10 @@ import (
 // network_structure. $name is a hyper-parameter and ${…} an expression over
 // them; $weight_type and $kv_type are the types of the stored matrices and of
 // the KV cache.
-var graphReference = regexp.MustCompile(`\$\{([^}]*)\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+var graphReference = regexp.MustCompile(`\$\{([^}\n]*)\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+
+// maxName is the most bytes of a value in a graph.
+const maxName = 256
 
 // graphText replaces the references of the graph by the values of hyper-parameters.
 func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
@@ -37,6 +40,9 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 	values["weight_type"], values["kv_type"] = weightType.String(), m.Spec.stateType().String()
 	var failed error
 	text := graphReference.ReplaceAllStringFunc(m.Spec.Graph, func(ref string) string {
+		if failed != nil {
+			return ""
+		}
 		src := ref
 		if strings.HasPrefix(ref, "${") {
 			src = ref[2 : len(ref)-1]
@@ -45,8 +51,9 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 		if err == nil && x == nil {
 			err = fmt.Errorf("missing in %s; give the value that the model was trained with under hyper:", m.Spec.configName())
 		}
-		if err != nil && failed == nil {
+		if err != nil {
 			failed = errAt(m.Spec.Pos("graph"), "graph: %s: %v", ref, err)
+			return ""
 		}
 		if f, ok := number(x); ok {
 			if math.Abs(f) < 1<<53 && f == math.Trunc(f) { // sizes are written without exponents
@@ -54,7 +61,12 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 			}
 			return strconv.FormatFloat(f, 'g', -1, 64)
 		}
-		return fmt.Sprint(x)
+		text := fmt.Sprint(x)
+		if len(text) > maxName {
+			failed = errAt(m.Spec.Pos("graph"), "graph: %s: a value of %d bytes; want a number or a name", ref, len(text))
+			return ""
+		}
+		return text
 	})
 	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // indented as in a model spec
 	return []byte("module " + identifier(m.Spec.Name) + " {" + text + "\n}\n"), failed
