@@ -62,16 +62,64 @@ func FuzzModelFolder(f *testing.F) {
 	})
 }
 
-// describe opens a model folder and describes the model, as a binary's manifest has it.
+// describe opens a model folder, reads its weights, and describes the model, as a binary's manifest has it.
 func describe(t *testing.T, dir string, opt Options) error {
 	m, err := Open(t.Context(), dir, opt)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	for _, i := range m.set.Tensors() { // merged with an adapter
+		if _, err := m.set.Float32(i.Name); err != nil {
+			return err
+		}
+	}
 	tok, _, err := m.tokenizer()
 	if err == nil {
 		m.identify(&manifest.Manifest{}, tok)
 	}
 	return err
+}
+
+// FuzzAddition opens models with an addition: an EAGLE-3 head, a LoRA adapter to merge, or
+// Medusa heads, of any configuration and weights.
+func FuzzAddition(f *testing.F) {
+	read := func(path string) []byte {
+		data, err := os.ReadFile(filepath.Join("../../spec/testdata", path))
+		if err != nil {
+			f.Fatal(err)
+		}
+		return data
+	}
+	bases := []string{"draft/eagle3", "families/llama", "families/llama"}
+	f.Add(uint8(0), read("draft/eagle3/head/config.json"), read("draft/eagle3/head/model.safetensors"))
+	f.Add(uint8(1), read("lora/llama/layer/adapter_config.json"), read("lora/llama/layer/adapter_model.safetensors"))
+	f.Add(uint8(2), []byte(`{"medusa_accuracy": [[0.5, 0.2], [0.3, 0.1]], "medusa_tokens": [1, 2, 3]}`), read("medusa/square.safetensors"))
+	f.Add(uint8(2), []byte(`{}`), read("medusa/own.pt"))
+	f.Fuzz(func(t *testing.T, kind uint8, config, weights []byte) {
+		base := bases[int(kind)%len(bases)]
+		ground, err := os.ReadFile(filepath.Join("../../spec/testdata", base, "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := hostiletest.Folder(t, map[string][]byte{"config.json": ground, "m.yaml": []byte("model_dir: .\nmedusa: {file: more/heads}\n"),
+			"more/config.json": config, "more/model.safetensors": weights, "more/heads": weights, "more/adapter_config.json": config, "more/adapter_model.safetensors": weights})
+		stored, err := filepath.Abs(filepath.Join("../../spec/testdata", base, "model.safetensors"))
+		if err == nil {
+			err = os.Symlink(stored, filepath.Join(dir, "model.safetensors"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, opt := dir, Options{}
+		switch int(kind) % len(bases) {
+		case 0:
+			opt.DraftHead = filepath.Join(dir, "more")
+		case 1:
+			opt.MergeLoRA = filepath.Join(dir, "more")
+		case 2:
+			path = filepath.Join(dir, "m.yaml")
+		}
+		_ = hostiletest.Read(t, len(config)+4*len(weights), func() error { return describe(t, path, opt) })
+	})
 }
