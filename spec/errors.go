@@ -37,8 +37,9 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.What
 }
 
+// errAt returns an error of one line, whatever values of the file are in it.
 func errAt(p Pos, format string, args ...any) error {
-	return &Error{Pos: p, What: fmt.Sprintf(format, args...)}
+	return &Error{Pos: p, What: strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`)}
 }
 
 // suggest returns the end of an error message: the legal word nearest to have,
