@@ -218,3 +218,34 @@ func TestViews(t *testing.T) {
 		refused(t, want, archive(t, state(func(a *assembler) { a.tensor(call) }), sixFloats), want)
 	}
 }
+
+// TestIndexBombs: shard indexes that nest, repeat, or name what they must not.
+func TestIndexBombs(t *testing.T) {
+	shard := checkpointtest.Safetensors(checkpointtest.Ramp("a", 0, 4))
+	entries := func(n int, entry string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, entry+",", i)
+		}
+		return `{"weight_map":{` + b.String() + `"a":"a.safetensors"}}`
+	}
+	for what, c := range map[string][2]string{
+		"lists":            {`{"weight_map":` + strings.Repeat("[", 1<<16), "max depth"},
+		"objects":          {strings.Repeat(`{"weight_map":`, 1<<14), "max depth"},
+		"a number":         {`{"weight_map":{"a":` + strings.Repeat("9", 1<<16) + `}}`, "not a shard index"},
+		"one name":         {`{"weight_map":{` + strings.Repeat(`"a":"b.safetensors",`, 1<<12) + `"a":"a.safetensors"}}`, ""},
+		"names":            {entries(1<<12, `"t%d":"a.safetensors"`), "is not in a.safetensors as the index says"},
+		"shards":           {entries(1<<12, `"t%d":"%[1]d.safetensors"`), "is missing; download it too"},
+		"one file's names": {entries(9, `"t%d":"%[1]d/../a.safetensors"`), "is in "},
+		"elsewhere":        {entries(1, `"t%d":"../a.safetensors"`), "outside the model's folder"},
+		"a device":         {entries(1, `"t%d":"/dev/zero"`), "outside the model's folder"},
+		"itself":           {entries(1, `"t%d":"model.safetensors.index.json"`), "model.safetensors.index.json"},
+		"a folder":         {entries(1, `"t%d":"."`), "not a regular file"},
+		"a NUL":            {entries(1, `"t%d":"a\u0000.safetensors"`), "invalid argument"},
+	} {
+		dir := hostiletest.Folder(t, map[string][]byte{"model.safetensors.index.json": []byte(c[0]), "a.safetensors": shard})
+		t.Run(what, func(t *testing.T) {
+			hostiletest.Refused(t, len(c[0]), func() error { return openAll(dir) }, c[1])
+		})
+	}
+}
