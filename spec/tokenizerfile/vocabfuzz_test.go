@@ -54,6 +54,6 @@ func FuzzGGUFVocabulary(f *testing.F) {
 			"tokenizer.ggml.merges": strings.Split(merges, "\n"), "tokenizer.ggml.token_type": kinds, "tokenizer.ggml.scores": scores,
 			"tokenizer.ggml.bos_token_id": uint32(len(merges)), "tokenizer.ggml.eos_token_id": uint32(1),
 		}
-		useHostile(t, len(tokens)+len(merges)+len(types), func() (*tokenizer.Tokenizer, error) { return FromGGUF(meta) })
+		useHostile(t, len(model)+len(tokens)+len(merges)+len(types)+len(pre), func() (*tokenizer.Tokenizer, error) { return FromGGUF(meta) })
 	})
 }
