@@ -1,5 +1,6 @@
 """Opens the pages of the built documentation site in Chromium, or every Nth, in both themes. A page fails if it has no heading,
 logs an error, fetches from elsewhere, lacks a picture, shows a fence that did not become a code block, or is wider than its window.
+All SVG pictures are measured (site_pictures.py).
 
     site_pages.py FOLDER [N]"""
 
@@ -10,6 +11,7 @@ import shutil
 import sys
 import threading
 
+import site_pictures
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -51,10 +53,12 @@ def main() -> None:
                     problems.append(f"{name}: wider than its window")
                 page.close()
             context.close()
+        pictures, wrong = site_pictures.check(browser, folder)
+        problems += wrong
         browser.close()
     for line in dict.fromkeys(problems):
         print(line)
-    print(f"{len(opened)} of {len(pages)} pages in two themes, {len(problems)} problems")
+    print(f"{len(opened)} of {len(pages)} pages in two themes, {pictures} pictures, {len(problems)} problems")
     sys.exit(1 if problems else 0)
 
 

@@ -12,20 +12,23 @@ import (
 
 // Sizes in pixels.
 const (
-	boxWidth  = 204
-	boxHeight = 60
-	gapX      = 22
-	gapY      = 46
-	margin    = 20
-	heading   = 52 // above the boxes of a panel
-	footing   = 18 // below them
+	boxWidth = 204
+	nameLine = 37 // from a box's upper edge to the baseline below its name
+	textLine = 15
+	inset    = 8 // below the last baseline
+	gapX     = 22
+	gapY     = 46
+	margin   = 20
+	heading  = 52 // above the boxes of a panel
+	footing  = 18 // below them
 )
 
 // A box is a group in the picture.
 type box struct {
 	archtest.Group
-	layer int // of its panel, 0 at the bottom
-	x, y  int
+	layer  int // of its panel, 0 at the bottom
+	x, y   int
+	height int // of all boxes of its row
 }
 
 // A panel is one half of the picture.
@@ -62,10 +65,9 @@ func draw() string {
 	var back, front strings.Builder
 	y := margin
 	for _, p := range panels {
-		height := heading + len(p.rows)*(boxHeight+gapY) - gapY + footing
+		height := p.place(width/2, y+heading) + footing - y
 		fmt.Fprintf(&back, `<rect class="panel" x="%d" y="%d" width="%d" height="%d" rx="8"/>`+"\n", margin, y, width-2*margin, height)
 		fmt.Fprintf(&front, `<text class="f-ink bold title" x="%d" y="%d" font-size="14">%s: %s</text>`+"\n", 2*margin, y+28, html.EscapeString(p.title), p.count())
-		p.place(width/2, y+heading)
 		for _, b := range p.boxes {
 			b.write(&front)
 		}
@@ -112,9 +114,10 @@ func (p *panel) layOut() {
 	}
 }
 
-// place centers each row, the highest layer at the top. A box is near its
-// importers.
-func (p *panel) place(middle, top int) {
+// place centers each row, the highest layer at y, and returns the lower end of
+// the lowest. A box is near its importers, and as high as the longest text of
+// its row needs.
+func (p *panel) place(middle, y int) int {
 	for layer, row := range slices.Backward(p.rows) {
 		want := map[*box]int{}
 		for _, b := range row {
@@ -129,12 +132,18 @@ func (p *panel) place(middle, top int) {
 			}
 		}
 		slices.SortStableFunc(row, func(a, b *box) int { return want[a] - want[b] })
-		x := middle - (len(row)*(boxWidth+gapX)-gapX)/2
+		x, lines := middle-(len(row)*(boxWidth+gapX)-gapX)/2, 0
 		for _, b := range row {
-			b.x, b.y = x, top+(len(p.rows)-1-layer)*(boxHeight+gapY)
+			lines = max(lines, 1+strings.Count(b.Holds, "\n"))
+		}
+		height := nameLine + (lines-1)*textLine + inset
+		for _, b := range row {
+			b.x, b.y, b.height = x, y, height
 			x += boxWidth + gapX
 		}
+		y += height + gapY
 	}
+	return y - gapY
 }
 
 // count describes the numbers of groups, layers and arrows of the panel.
@@ -184,16 +193,16 @@ func arrow(out *strings.Builder, from, to *box, implied bool) {
 	if implied {
 		class, head = "s-border", "faint"
 	}
-	x0, y0, x1, y1 := from.x+boxWidth/2, from.y+boxHeight, to.x+boxWidth/2, to.y-6
+	x0, y0, x1, y1 := from.x+boxWidth/2, from.y+from.height, to.x+boxWidth/2, to.y-6
 	bend := max((y1-y0)/2, 30)
 	fmt.Fprintf(out, `<path class="%s" marker-end="url(#%s)" d="M%d %d C%d %d %d %d %d %d"/>`+"\n", class, head, x0, y0, x0, y0+bend, x1, y1-bend, x1, y1)
 }
 
 func (b *box) write(out *strings.Builder) {
-	fmt.Fprintf(out, `<rect class="box edge" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", b.x, b.y, boxWidth, boxHeight)
+	fmt.Fprintf(out, `<rect class="box edge" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", b.x, b.y, boxWidth, b.height)
 	fmt.Fprintf(out, `<text class="f-ink bold" x="%d" y="%d" font-size="14">%s</text>`+"\n", b.x+12, b.y+20, html.EscapeString(b.Folder))
 	for i, line := range strings.Split(b.Holds, "\n") {
-		fmt.Fprintf(out, `<text class="f-soft" x="%d" y="%d" font-size="11.5">%s</text>`+"\n", b.x+12, b.y+37+15*i, html.EscapeString(line))
+		fmt.Fprintf(out, `<text class="f-soft" x="%d" y="%d" font-size="11.5">%s</text>`+"\n", b.x+12, b.y+nameLine+textLine*i, html.EscapeString(line))
 	}
 }
 

@@ -131,7 +131,7 @@ func (p *servingPicture) cell(at int, y float64, part timelinePart) {
 		fill, edge = "f-w1", "s-c1"
 	}
 	if part.Cached > 0 {
-		p.rect(p.column(at)-152, y+2, 148, cellHeight-4, 3, "f-page")
+		p.rect(p.column(at)-188, y+2, 184, cellHeight-4, 3, "f-page")
 		p.end(p.column(at)-6, y+16.5, 11.5, "f-c3 bold", fmt.Sprintf("%d from the prefix cache", part.Cached))
 	}
 	p.block(at, y, cellHeight, fill, edge)
