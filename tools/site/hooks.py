@@ -1,6 +1,7 @@
-"""Hooks of the documentation site. Links from docs/ to files of the repository outside docs/ become links to the
-repository's page; one to a file that does not exist is a warning, which --strict turns into a failure. A code block's line
-"```sh STAGE" names a stage of .ci/run; Python-Markdown takes only the language."""
+"""Hooks of the documentation site: what MkDocs renders otherwise than GitHub. Links from docs/ to files of the repository outside
+docs/ become links to the repository's page; one to a file that does not exist is a warning, which --strict turns into a failure. A
+code block's line "```sh STAGE" names a stage of .ci/run; Python-Markdown takes only the language. It keeps the backslash of `a\\|b`
+in a table, which GitHub needs and does not show."""
 
 import logging
 import pathlib
@@ -10,6 +11,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^(\s*```\w+) .*")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+CELL = re.compile(r"<td.*?</td>", re.S)
 log = logging.getLogger("mkdocs.hooks.repository_links")
 
 
@@ -31,3 +33,7 @@ def on_page_markdown(markdown, page, config, **_):
         fenced ^= line.lstrip().startswith("```")
         lines.append(FENCE.sub(r"\1", line) if fenced else LINK.sub(replace, line))
     return "\n".join(lines)
+
+
+def on_page_content(content, **_):
+    return CELL.sub(lambda cell: cell[0].replace(r"\|", "|"), content)

@@ -1,6 +1,6 @@
-"""Opens the pages of the built documentation site in Chromium, or every Nth, in both themes. A page fails if it has no heading,
-logs an error, fetches from elsewhere, lacks a picture, shows a fence that did not become a code block, or is wider than its window.
-All SVG pictures are measured (site_pictures.py).
+"""Checks the built documentation site. Opens its pages, or every Nth, in Chromium, on a desk and on a phone. A page fails if it has no
+heading, logs an error, fetches from elsewhere, lacks a picture, or is wider than its window. All pages are read (site_text.py), all
+pictures measured (site_pictures.py), and all flags searched for (site_search.py).
 
     site_pages.py FOLDER [N]"""
 
@@ -12,14 +12,37 @@ import sys
 import threading
 
 import site_pictures
+import site_search
+import site_text
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WINDOWS = {"a desk": {"color_scheme": "light", "viewport": {"width": 1280, "height": 800}},
+           "a phone": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}}}
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
+
+
+def look(page, name, root):
+    """Opens a page and returns what is wrong with it."""
+    problems = []
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: problems.append(str(e)))
+    page.on("request", lambda r: None if r.url.startswith((root, "data:", "blob:")) else problems.append(f"fetches {r.url}"))
+    page.goto(root + name)
+    if not page.locator("h1").count():
+        problems.append("no heading")
+    page.evaluate("Promise.all([...document.images].map(i => i.decode().catch(() => 0)))")
+    for source in page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"):
+        problems.append(f"picture {source} does not show")
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    if wide > 0:
+        problems.append(f"{wide} pixels wider than its window")
+    page.close()
+    return problems
 
 
 def main() -> None:
@@ -31,34 +54,22 @@ def main() -> None:
     if len(pages) < 20:
         sys.exit(f"{folder}: {len(pages)} pages are no site")
     opened = pages[:: int(sys.argv[2]) if len(sys.argv) > 2 else 1]
-    problems = []
+    problems = site_text.check(folder)
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for scheme in ("light", "dark"):
-            context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 800})
+        for where, window in WINDOWS.items():
+            context = browser.new_context(**window)
             for name in opened:
-                page = context.new_page()
-                page.on("console", lambda m, name=name: problems.append(f"{name}: {m.text}") if m.type == "error" else None)
-                page.on("pageerror", lambda e, name=name: problems.append(f"{name}: {e}"))
-                page.on("request", lambda r, name=name: None if r.url.startswith((root, "data:", "blob:")) else problems.append(f"{name} fetches {r.url}"))
-                page.goto(root + name)
-                if not page.locator("h1").count():
-                    problems.append(f"{name}: no heading")
-                page.evaluate("Promise.all([...document.images].map(i => i.decode().catch(() => 0)))")
-                for source in page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"):
-                    problems.append(f"{name}: picture {source} does not show")
-                if "```" in page.locator("article").inner_text():
-                    problems.append(f"{name}: a code block's fence is text")
-                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                    problems.append(f"{name}: wider than its window")
-                page.close()
+                problems += [f"{name} on {where}: {line}" for line in look(context.new_page(), name, root)]
             context.close()
         pictures, wrong = site_pictures.check(browser, folder)
         problems += wrong
+        queries, wrong = site_search.check(browser.new_page(), root, folder)
+        problems += wrong
         browser.close()
-    for line in dict.fromkeys(problems):
+    for line in problems:
         print(line)
-    print(f"{len(opened)} of {len(pages)} pages in two themes, {pictures} pictures, {len(problems)} problems")
+    print(f"{len(opened)} of {len(pages)} pages in two windows, {pictures} pictures, {queries} searches, {len(problems)} problems")
     sys.exit(1 if problems else 0)
 
 
