@@ -8,6 +8,7 @@ import re
 
 ROW = re.compile(r'<h[2-6] id="(?P<id>[^"]*)">(?P<heading>.*?)<a |<tr>\s*<td><code>(?P<code>.*?)</code>(?P<rest>.*?)</tr>', re.S)
 TAG = re.compile(r"<[^>]*>")
+NAME = re.compile(r"(--?[A-Za-z][\w-]*=?)")  # of a flag, which no line of a narrow table cuts
 FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 
 BOOSTS = {"decisions/": 0.1, "benchmarks/": 0.3}  # of pages that use a guide's words
@@ -34,7 +35,8 @@ def on_page_content(content, page, **_):
         entries.append({"location": f"{page.url}#{row}", "title": f"{html.escape(', '.join(names), quote=False)} ({heading})",
                         "text": f"<code>{match['code']}</code>{match['rest']}", "rows": words("row_", names),
                         "mentions": words("in_row_", filter(FLAG.fullmatch, names)), "boost": 0.1})
-        return match[0].replace("<tr>", f'<tr id="{row}" data-search-exclude>', 1)
+        whole = NAME.sub(r'<span style="white-space: nowrap">\1</span><wbr>', match["code"]).replace("|", "|<wbr>")
+        return f'<tr id="{row}" data-search-exclude>\n<td><code>{whole}</code>{match["rest"]}</tr>'
 
     return ROW.sub(anchor, content)
 
