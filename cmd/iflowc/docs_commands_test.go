@@ -46,6 +46,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
 	{"script/site", "stage site"},
+	{"script/pictures", "stage site"},
 	{"script/simulate network --against", "tools/simulate TestAgainst"},
 	{"go build -o hosts", "stage hosts"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},

@@ -5,7 +5,7 @@
 //	go run ./tools/gen/figures -o DIR roofline   # some of them
 //
 // Measurements are in docs/benchmarks/data, each file with the command
-// that wrote it: script/record-roofline, script/record-serve, script/record-demo,
+// that wrote it: script/record-roofline, script/record-serve, script/pictures,
 // script/quality-table --json.
 package main
 
