@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 // Examples that --help shows below a subcommand's flags.

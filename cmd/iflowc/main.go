@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command iflowc compiles a model spec into a binary that runs the model. Each
 // subcommand is one file; docs/architecture.md describes the whole.
 package main

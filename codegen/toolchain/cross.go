@@ -29,6 +29,9 @@ func FindCompilerFor(ctx context.Context, named string, target Target) (*Compile
 	if target == (Target{runtime.GOOS, runtime.GOARCH}) {
 		return FindCompiler(ctx, named)
 	}
+	if systems[target.OS] == nil {
+		return nil, fmt.Errorf("no binaries for %s/%s, only for linux and darwin; on Windows, run those for linux in WSL2", target.OS, target.Arch)
+	}
 	if named != "" || os.Getenv("CC") != "" {
 		c, err := FindCompiler(ctx, named)
 		if err != nil {
