@@ -22,6 +22,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/page"
 	"github.com/iflowc/iflowc/runtime/http/server"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
+	"github.com/iflowc/iflowc/runtime/kit/sdnotify"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
@@ -51,6 +52,7 @@ type serveCmd struct {
 	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time per request."`
 	Grace   time.Duration `default:"30s" placeholder:"30s" help:"Time for running requests to complete at shutdown."`
 	Prompts bool          `name:"log-prompts" help:"Log prompt texts."`
+	Metrics string        `name:"metrics-names" enum:"iflowc,vllm" default:"iflowc" help:"Names of metrics: ${enum}; vllm adds vLLM's names to iflowc's."`
 	Log     string        `enum:"text,json,none" default:"text" help:"Log format on standard error: ${enum}."`
 }
 
@@ -61,7 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	defer reloading(control, log)()
+	defer c.reloading(control, log)()
 	defaults, err := c.defaults(m)
 	if err != nil {
 		return wrong(err)
@@ -97,7 +99,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	s := scheduler.New(eng, queue)
 	defer s.Close()
 	cfg := server.Config{
-		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
+		Scheduler: s, Registry: registry, VLLMNames: c.Metrics == "vllm", Manifest: m.manifest, Model: c.name(), Aliases: c.Alias, Context: opt.Context, Sequences: opt.MaxSeqs,
 		Adapters: c.loaded(m, s), Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: int64(c.Body), Memory: plan.requests, Responses: plan.responses, KeepTime: c.Keep, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan.Memory, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
@@ -107,7 +109,19 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	plan.limitHeap()
 	l.Connections = plan.connections(m, l.Connections)
 	c.announce(m, plan, opt, listener.Addr())
+	defer tellSystemd(ctx, log)()
 	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
+}
+
+// tellSystemd reports that the service is ready, and later that ctx ends it.
+func tellSystemd(ctx context.Context, log *slog.Logger) (stop func() bool) {
+	tell := func(state string) {
+		if err := sdnotify.Send(state); err != nil {
+			log.Warn("systemd was not told the state of the service", "state", state, "error", err.Error())
+		}
+	}
+	tell(sdnotify.Ready)
+	return context.AfterFunc(ctx, func() { tell(sdnotify.Stopping) })
 }
 
 // announce prints what the service uses and where it listens.

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,9 +20,9 @@ import (
 
 // accessFlags control who may use a server, and how much.
 type accessFlags struct {
-	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file with API keys, names and limits; SIGHUP reloads it."`
+	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file with API keys, names and limits; it is reloaded when it changes, and by SIGHUP."`
 	APIKey        []string `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"API keys that clients must send one of."`
-	KeyFile       string   `name:"api-key-file" placeholder:"FILE" type:"path" help:"File with one API key per line; SIGHUP reloads it."`
+	KeyFile       string   `name:"api-key-file" placeholder:"FILE" type:"path" help:"File with one API key per line; it is reloaded when it changes, and by SIGHUP."`
 	Requests      int      `name:"requests-per-minute" placeholder:"N" help:"Requests per minute and client, unless --keys limits it (default: no limit)."`
 	Tokens        int      `name:"tokens-per-minute" placeholder:"N" help:"Tokens per minute and client, unless --keys limits it (default: no limit)."`
 	Concurrency   int      `name:"max-concurrency" placeholder:"N" help:"Concurrent requests per client, unless --keys limits it (default: no limit)."`
@@ -92,30 +94,24 @@ func warn(log *slog.Logger, text string) {
 	}
 }
 
-// reloading reads the keys again on each SIGHUP, until stop is called. A
-// service without keys ends on SIGHUP, as programs do.
-func reloading(c *access.Control, log *slog.Logger) (stop func()) {
+// reloading reads the keys again on each SIGHUP and when their file changes, until
+// stop is called. A service without keys ends on SIGHUP, as programs do.
+func (f *accessFlags) reloading(c *access.Control, log *slog.Logger) (stop func()) {
 	if c.Open() {
 		return func() {}
 	}
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
-	go func() {
-		for {
-			select {
-			case <-signals:
-			case <-done:
-				return
-			}
-			if err := c.Reload(); err != nil {
-				log.Error("keys were not read again; the old ones hold", "error", err.Error())
-			} else {
-				log.Info("keys were read again")
-			}
+	go c.Watch(ctx, signals, cmp.Or(f.Keys, f.KeyFile), access.WatchTime, func(change access.Change, err error) {
+		if err != nil {
+			log.Error("keys were not read again; the old ones hold", "error", err.Error())
+		} else {
+			log.Info("keys were read again", "keys", change.Keys, "added", change.Added, "removed", change.Removed)
 		}
-	}()
+	})
 	return func() {
 		signal.Stop(signals)
-		close(done)
+		cancel()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
@@ -40,7 +41,7 @@ func (s *Scheduler) StartBeams(ctx context.Context, q Search) (wait func() ([]de
 	if err != nil {
 		return nil, err
 	}
-	t := &beams{Search: q, s: s, search: search, box: newMailbox[decode.Hypothesis]()}
+	t := &beams{Search: q, s: s, search: search, box: newMailbox[decode.Hypothesis](), span: span{arrived: time.Now()}}
 	if err := s.submit(ctx, q.Job, t); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,7 @@ type beams struct {
 	s      *Scheduler
 	search *decode.BeamSearch
 	box    *mailbox[decode.Hypothesis]
+	span
 
 	live  []engine.ID
 	rows  [][]float32 // logits of each live sequence
@@ -71,6 +73,7 @@ func (b *beams) slots() int  { return b.Options.Beams }
 func (b *beams) tokens() int { return len(b.Prompt) + len(b.Source) }
 
 func (b *beams) end(err error) {
+	b.finished(err)
 	b.box.close(err)
 	if b.Ended != nil {
 		b.Ended()
@@ -78,6 +81,7 @@ func (b *beams) end(err error) {
 }
 
 func (b *beams) start(x *access) error {
+	b.begun, b.prompt = time.Now(), b.tokens()
 	id, err := x.add(engine.Query{Tokens: b.Prompt, Source: b.Source})
 	b.live = []engine.ID{id}
 	return err
@@ -101,6 +105,10 @@ func (b *beams) apply(x *access) (done bool, err error) {
 		return false, nil
 	}
 	b.given = 0
+	if b.generated == 0 {
+		b.first = time.Now()
+	}
+	b.generated += len(b.live)
 	x.s.count(x.e, 0, len(b.live)) // each row chooses a token
 	branches, err := b.search.Step(b.rows[:len(b.live)])
 	if err != nil {

@@ -59,7 +59,7 @@ type Stream struct {
 
 // Generate starts a generation, which ends when ctx is done.
 func (s *Scheduler) Generate(ctx context.Context, g Generation) (*Stream, error) {
-	t := &generate{Generation: g, s: s, box: newMailbox[Event](), arrived: time.Now(), stops: make([]atomic.Bool, len(g.Samplers))}
+	t := &generate{Generation: g, s: s, box: newMailbox[Event](), span: span{arrived: time.Now()}, stops: make([]atomic.Bool, len(g.Samplers))}
 	if s.out < 0 {
 		return nil, errors.New("the model has no logits output, so it cannot generate")
 	}
@@ -78,12 +78,12 @@ func (s *Stream) Stop(index int) { s.task.stops[index].Store(true) }
 // generate is the task of a Generation.
 type generate struct {
 	Generation
-	s       *Scheduler
-	box     *mailbox[Event]
-	arrived time.Time
-	stops   []atomic.Bool
+	s   *Scheduler
+	box *mailbox[Event]
+	span
+	stops []atomic.Bool
 
-	first      engine.ID
+	prefix     engine.ID
 	branches   []branch // empty until the prompt is computed
 	fresh      bool     // the branches were created in this step
 	events     []Event
@@ -113,6 +113,7 @@ func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
 func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
 
 func (g *generate) start(x *access) (err error) {
+	g.begun, g.prompt = time.Now(), g.tokens()
 	q := engine.Query{Tokens: g.Prompt, Source: g.Source, TopK: g.topK()}
 	if g.Echo {
 		q.Last = -1
@@ -120,11 +121,12 @@ func (g *generate) start(x *access) (err error) {
 	if len(g.Samplers) == 1 && g.chooses() {
 		q.Choice = g.Samplers[0].Choice
 	}
-	g.first, err = x.add(q)
+	g.prefix, err = x.add(q)
 	return err
 }
 
 func (g *generate) end(err error) {
+	g.finished(err)
 	g.box.close(err)
 	if g.Ended != nil {
 		g.Ended()
@@ -166,7 +168,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 	g.branches = make([]branch, len(g.Samplers))
 	now := time.Now()
 	g.s.opt.Metrics.observeTTFT(now.Sub(g.arrived))
-	g.last = now
+	g.first, g.last = now, now
 	for i := range g.branches {
 		b := &g.branches[i]
 		b.history = append(make([]int32, 0, len(g.Prompt)+min(g.Max, 1024)), g.Prompt...)
@@ -330,14 +332,14 @@ func (g *generate) apply(x *access) (done bool, err error) {
 // the others are forks of it.
 func (g *generate) fork(x *access) (err error) {
 	g.fresh = false
-	g.branches[0].id = g.first
+	g.branches[0].id = g.prefix
 	defer g.setChoices(x)
 	for i := range g.branches[1:] {
 		b := &g.branches[i+1]
 		if b.id = -1; b.ended {
 			continue
 		}
-		if b.id, err = x.fork(g.first); err != nil {
+		if b.id, err = x.fork(g.prefix); err != nil {
 			return err
 		}
 	}
@@ -370,6 +372,11 @@ func (g *generate) publish() {
 	}
 	if !g.cachedSent {
 		g.cachedSent, g.events[0].Cached = true, g.cached
+	}
+	for _, e := range g.events {
+		if e.Finish != "" {
+			g.s.opt.Metrics.observeFinish(e.Finish, 1)
+		}
 	}
 	g.box.put(g.s.flush, g.events...)
 	g.events = g.events[:0]

@@ -63,10 +63,13 @@ func (s *Scheduler) catchUp() {
 
 // allLate reports whether every live job waits for a token mask.
 func (s *Scheduler) allLate() bool {
-	return !slices.ContainsFunc(s.live, func(e *entry) bool {
-		t, ok := e.task.(constrained)
-		return !ok || !t.late()
-	})
+	return !slices.ContainsFunc(s.live, func(e *entry) bool { return !e.late() })
+}
+
+// late reports whether a job waits for a token mask.
+func (e *entry) late() bool {
+	t, ok := e.task.(constrained)
+	return ok && t.late()
 }
 
 // received assigns the results to their jobs and lists these jobs.
@@ -82,6 +85,7 @@ func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 		e.results = append(e.results, r)
 		s.count(e, e.prompt.advance(r), 0)
 		e.resumed = e.resumed && !r.Ready
+		e.ready = e.ready || r.Ready
 	}
 	return list
 }
@@ -89,6 +93,7 @@ func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 // apply applies a job's changes to the engine.
 func (s *Scheduler) apply(e *entry) {
 	e.results = e.results[:0]
+	e.answered = e.answered || e.ready && !e.late()
 	if e.err != nil {
 		return
 	}

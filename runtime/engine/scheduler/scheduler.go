@@ -31,7 +31,7 @@ type Options struct {
 	MinRun    time.Duration // a job runs at least so long before it is suspended for one of another client; 0: 100 ms
 	Vocab     int           // number of logits that stand for a token; a row may have more
 	Metrics   *Metrics      // nil: no metrics
-	Log       *slog.Logger  // receives panics of jobs, with their stacks; nil: none are logged
+	Log       *slog.Logger  // receives panics of jobs, with their stacks, and clients that wait long; nil: none are logged
 
 	Decided func(what string, args map[string]any) // called with each scheduling decision, for traces; nil: none
 }
@@ -43,6 +43,7 @@ type Job struct {
 	Priority    int      // smaller is more urgent
 	PrefixScope string   // the prefix cache is shared only among jobs with the same PrefixScope
 	Adapter     *Adapter // nil: none
+	Request     *Request // nil: the client's waiting is not logged
 
 	Charge func(tokens int) // called with the tokens that were computed for the job, after each step; must not block; may be nil
 }
@@ -93,15 +94,17 @@ type task interface {
 type entry struct {
 	Job
 	task
-	ctx     context.Context
-	arrived time.Time
-	since   time.Time   // when it arrived, was admitted or suspended
-	begun   bool        // it was admitted before
-	resumed bool        // it was resumed and has no result since; it may have to recompute evicted pages
-	ids     []engine.ID // its sequences
-	prompt  progress
-	results []engine.Result // of this step
-	err     error
+	ctx      context.Context
+	arrived  time.Time
+	since    time.Time   // when it arrived, was admitted or suspended
+	begun    bool        // it was admitted before
+	resumed  bool        // it was resumed and has no result since; it may have to recompute evicted pages
+	ready    bool        // its prompt is computed
+	answered bool        // and its first token is chosen
+	ids      []engine.ID // its sequences
+	prompt   progress
+	results  []engine.Result // of this step
+	err      error
 }
 
 // New starts a scheduler, which owns the engine until Close.
@@ -234,7 +237,10 @@ func (s *Scheduler) loop() {
 		}
 		if len(results) == 0 && s.allLate() {
 			s.work.setBusy(false)
-			<-s.wake
+			select {
+			case <-s.wake:
+			case <-time.After(time.Second): // jobs may have expired
+			}
 			continue
 		}
 		if len(results) == 0 {
@@ -300,6 +306,7 @@ func (s *Scheduler) reapExpired() {
 	s.retire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.reportWaiting(time.Now())
 	kept := s.waiting[:0]
 	for _, e := range s.waiting {
 		switch {

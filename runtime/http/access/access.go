@@ -50,6 +50,7 @@ type tag [sha256.Size]byte
 type entry struct {
 	hash  [sha256.Size]byte
 	group *group
+	old   bool // a later key of the name replaces it
 }
 
 // New returns a control with its keys loaded.
@@ -63,24 +64,28 @@ func New(opt Options) (*Control, error) {
 	if opt.Load == nil {
 		return c, nil
 	}
-	return c, c.Reload()
+	_, err := c.Reload()
+	return c, err
 }
 
 // Open reports whether the service requires no keys.
 func (c *Control) Open() bool { return c.opt.Load == nil }
 
+// A Change counts what a reload changed.
+type Change struct{ Keys, Added, Removed int }
+
 // Reload loads the keys again. After an error the old ones remain valid. Running
 // requests continue, and a name that is still listed keeps its used quota.
-func (c *Control) Reload() error {
+func (c *Control) Reload() (change Change, err error) {
 	if c.Open() {
-		return nil
+		return change, nil
 	}
 	keys, err := c.opt.Load()
 	if err != nil {
-		return err
+		return change, err
 	}
 	if len(keys) == 0 {
-		return errors.New("there are no keys")
+		return change, errors.New("there are no keys")
 	}
 	now := c.opt.Now()
 	c.mu.Lock()
@@ -97,12 +102,17 @@ func (c *Control) Reload() error {
 		}
 		g.set(&k, l, now)
 		groups[k.Name] = g
-		for _, h := range k.Hashes {
-			tags[c.tag(h)] = entry{h, g}
+		for i, h := range k.Hashes {
+			t := c.tag(h)
+			tags[t] = entry{h, g, i < len(k.Hashes)-1}
+			if _, ok := c.tags[t]; !ok {
+				change.Added++
+			}
 		}
 	}
+	change.Keys, change.Removed = len(tags), len(c.tags)+change.Added-len(tags)
 	c.tags, c.groups = tags, groups
-	return nil
+	return change, nil
 }
 
 func (c *Control) tag(hash [sha256.Size]byte) (t tag) {
@@ -111,17 +121,17 @@ func (c *Control) tag(hash [sha256.Size]byte) (t tag) {
 	return tag(m.Sum(nil))
 }
 
-// find returns the group of a key, or nil.
-func (c *Control) find(key string) *group {
+// find returns the entry of a key; it has no group if there is none.
+func (c *Control) find(key string) (e entry) {
 	hash := sha256.Sum256([]byte(key))
 	t := c.tag(hash)
 	c.mu.RLock()
 	e, ok := c.tags[t]
 	c.mu.RUnlock()
 	if subtle.ConstantTimeCompare(hash[:], e.hash[:]) != 1 || !ok {
-		return nil
+		return entry{}
 	}
-	return e.group
+	return e
 }
 
 // ErrKey is returned for a request without a valid key.
@@ -133,6 +143,7 @@ type Caller struct {
 	MaxPriority int    // the most urgent priority that it may request
 	Keyed       bool   // identified by a key
 	Operator    bool   // may change what the service serves
+	MetricsOnly bool   // may read the metrics and nothing else
 
 	control *Control
 	group   *group
@@ -146,14 +157,18 @@ func (c *Control) Identify(r *http.Request) (*Caller, error) {
 		name := groupOf(c.Address(r))
 		return &Caller{Name: name, control: c}, nil
 	}
-	g := c.find(keyOf(r))
+	e := c.find(keyOf(r))
+	g := e.group
 	if g == nil {
 		c.counts.refused(unknownKey)
 		return nil, ErrKey
 	}
+	if e.old {
+		c.counts.old(g.name)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &Caller{Name: g.name, MaxPriority: g.maxPriority, Keyed: true, Operator: g.operator, control: c, group: g}, nil
+	return &Caller{Name: g.name, MaxPriority: g.maxPriority, Keyed: true, Operator: g.operator, MetricsOnly: g.metricsOnly, control: c, group: g}, nil
 }
 
 // keyOf returns the API key of a request. The authentication scheme is case-insensitive

@@ -114,8 +114,8 @@ func TestReload(t *testing.T) {
 		t.Fatal(r, who.MaxPriority)
 	}
 	write("- {name: a, key: [old, new], requests_per_minute: 1}\n")
-	if err := c.Reload(); err != nil {
-		t.Fatal(err)
+	if change, err := c.Reload(); err != nil || change != (Change{Keys: 2, Added: 1, Removed: 1}) {
+		t.Fatal(change, err)
 	}
 	again := identify(t, c, from("1.2.3.4:5", "X-Api-Key", "new"))
 	if r := again.Begin(); r == nil || r.Limit != "requests" || again.Operator {
@@ -125,7 +125,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a key that was taken out: %v", err)
 	}
 	write("- {name: a, key: [old, new], requests_per_hour: 1}\n")
-	if err := c.Reload(); err == nil || !strings.Contains(err.Error(), "keys.yaml:1: unknown key \"requests_per_hour\" (did you mean \"requests_per_minute\"?)") {
+	if _, err := c.Reload(); err == nil || !strings.Contains(err.Error(), "keys.yaml:1: unknown key \"requests_per_hour\" (did you mean \"requests_per_minute\"?)") {
 		t.Errorf("a wrong file: %v", err)
 	}
 	identify(t, c, from("1.2.3.4:5", "X-Api-Key", "new"))
@@ -165,6 +165,11 @@ func TestAddress(t *testing.T) {
 	} {
 		if got := c.Address(test.r).String(); got != test.want {
 			t.Errorf("%s %v: %s, want %s", test.r.RemoteAddr, test.r.Header, got, test.want)
+		}
+	}
+	for r, want := range map[*http.Request]string{from("10.1.1.1:1", xff, "1.1.1.1"): "1.1.1.1", from("10.1.1.1:1"): "10.1.1.1:1", from("8.8.8.8:1", xff, "1.1.1.1"): "8.8.8.8:1", from("@"): "@"} {
+		if got := c.Client(r); got != want {
+			t.Errorf("%s %v: %s in the log, want %s", r.RemoteAddr, r.Header, got, want)
 		}
 	}
 	if a, b := PeerGroup("[2001:db8::1]:5"), PeerGroup("[2001:db8:0:0:ffff::1]:6"); a != b {

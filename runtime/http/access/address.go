@@ -45,6 +45,16 @@ func (c *Control) Address(r *http.Request) netip.Addr {
 	return at
 }
 
+// Client returns the client address of a request for the log, with the port if the
+// client is the peer.
+func (c *Control) Client(r *http.Request) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if at := c.Address(r); err == nil && at != peer.Addr().Unmap() {
+		return at.String()
+	}
+	return r.RemoteAddr
+}
+
 func (c *Control) proxy(a netip.Addr) bool {
 	return slices.ContainsFunc(c.opt.Proxies, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }

@@ -13,6 +13,7 @@ type group struct {
 	mu          sync.Mutex
 	maxPriority int
 	operator    bool
+	metricsOnly bool
 	limits      Limits
 	requests    bucket
 	tokens      bucket
@@ -25,7 +26,7 @@ func newGroup(name string) *group { return &group{name: name} }
 func (g *group) set(k *Key, l Limits, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.maxPriority, g.operator, g.limits = k.MaxPriority, k.Operator, l
+	g.maxPriority, g.operator, g.metricsOnly, g.limits = k.MaxPriority, k.Operator, k.MetricsOnly, l
 	g.requests.set(l.Requests, now)
 	g.tokens.set(l.Tokens, now)
 }

@@ -21,6 +21,7 @@ type Key struct {
 	Hashes      [][sha256.Size]byte // SHA-256 of each of its API keys
 	MaxPriority int                 // the most urgent priority that it may request
 	Operator    bool                // it may change what the service serves: load and unload adapters
+	MetricsOnly bool                // it may read the metrics and nothing else
 	Limits
 }
 
@@ -145,6 +146,7 @@ var fields = []struct {
 		return p.number(at, "max_priority", MostUrgent, LeastUrgent, &k.MaxPriority)
 	}},
 	{"operator", func(p *parser, k *Key, at *yaml.Node) error { return p.boolean(at, "operator", &k.Operator) }},
+	{"metrics_only", func(p *parser, k *Key, at *yaml.Node) error { return p.boolean(at, "metrics_only", &k.MetricsOnly) }},
 	{"requests_per_minute", func(p *parser, k *Key, at *yaml.Node) error {
 		return p.number(at, "requests_per_minute", 0, maxLimit, &k.Requests)
 	}},
@@ -177,6 +179,8 @@ func (p *parser) key(n *yaml.Node) (k Key, err error) {
 		return k, p.fail(n, "the key has no name; add \"name: …\"")
 	case len(k.Hashes) == 0:
 		return k, p.fail(n, "%s has no key; add \"key: …\"", k.Name)
+	case k.MetricsOnly && k.Operator:
+		return k, p.fail(n, "%s: metrics_only and operator exclude each other", k.Name)
 	}
 	return k, nil
 }

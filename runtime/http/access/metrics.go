@@ -18,7 +18,7 @@ const maxLabels = 1000
 
 // counts are the metrics by key; nil: none.
 type counts struct {
-	request, token, refuse *metrics.Counter
+	request, token, refuse, outdated *metrics.Counter
 
 	mu   sync.Mutex
 	seen map[string]bool
@@ -29,10 +29,11 @@ func newCounts(r *metrics.Registry) *counts {
 		return nil
 	}
 	return &counts{
-		request: r.Counter("iflowc_key_requests_total", "Admitted requests, by key name.", "key"),
-		token:   r.Counter("iflowc_key_tokens_total", "Prompt tokens that were computed, and generated tokens, by key name.", "key"),
-		refuse:  r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by key name; (unknown) for wrong keys.", "key"),
-		seen:    map[string]bool{},
+		request:  r.Counter("iflowc_key_requests_total", "Admitted requests, by key name.", "key"),
+		token:    r.Counter("iflowc_key_tokens_total", "Prompt tokens that were computed, and generated tokens, by key name.", "key"),
+		refuse:   r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by key name; (unknown) for wrong keys.", "key"),
+		outdated: r.Counter("iflowc_key_old_requests_total", "Requests with a key that a later one in its name's list replaces, by key name; once it stays the same, remove the old keys.", "key"),
+		seen:     map[string]bool{},
 	}
 }
 
@@ -64,5 +65,11 @@ func (c *counts) tokens(name string, n int) {
 func (c *counts) refused(name string) {
 	if c != nil {
 		c.refuse.Add(1, c.label(name))
+	}
+}
+
+func (c *counts) old(name string) {
+	if c != nil {
+		c.outdated.Add(1, c.label(name))
 	}
 }

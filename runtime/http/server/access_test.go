@@ -103,6 +103,28 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestMetricsKey checks that a key for metrics reads them and nothing else.
+func TestMetricsKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Access = controlled(t, access.Options{Registry: c.Registry, Load: func() ([]access.Key, error) {
+			return access.Parse("keys", []byte("- {name: prometheus, key: M, metrics_only: true}\n- {name: web, key: W}\n"))
+		}})
+	})
+	for _, test := range []struct {
+		method, path, key string
+		want              int
+	}{
+		{"GET", "/metrics", "M", 200}, {"GET", "/metrics", "W", 200}, {"GET", "/metrics", "", 401}, {"GET", "/health", "M", 200},
+		{"GET", "/v1/models", "M", 403}, {"GET", "/props", "M", 403}, {"POST", "/v1/completions", "M", 403}, {"POST", "/metrics", "M", 405},
+	} {
+		status, code, _ := s.ask(t, test.method, test.path, `{"prompt":"a","max_tokens":1}`, "X-Api-Key", test.key)
+		if status != test.want || status == 403 && code != "key_not_allowed" {
+			t.Errorf("%s %s with key %q: %d %s, want %d", test.method, test.path, test.key, status, code, test.want)
+		}
+	}
+}
+
 // TestPatientKey checks that the default priority of a key is its most urgent allowed
 // one if that is above 0.
 func TestPatientKey(t *testing.T) {

@@ -45,6 +45,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, 
 		e := &apiError{status: http.StatusUnauthorized, Message: err.Error(), Type: invalidRequest}
 		return none, e.withCode("invalid_api_key")
 	}
+	if caller.MetricsOnly && r.URL.Path != "/metrics" {
+		e := invalid("", "the key %s may only read /metrics", caller.Name).withCode("key_not_allowed")
+		e.status = http.StatusForbidden
+		return caller, e
+	}
 	if r.Method != http.MethodPost { // other methods compute nothing
 		return caller, nil
 	}

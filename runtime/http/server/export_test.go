@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/kit/metrics"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
@@ -54,6 +55,9 @@ func RequestFields() map[string][]Field {
 	}
 	return all
 }
+
+// VLLMNames lists the metrics that have names of vLLM.
+func VLLMNames() []metrics.Alias { return vllmNames }
 
 // SamplingFields lists the keys that every request has that generates text by sampling.
 func SamplingFields() []Field {

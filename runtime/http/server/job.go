@@ -38,7 +38,7 @@ func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 	if priority < c.MaxPriority {
 		return scheduler.Job{}, tooUrgent(c, priority)
 	}
-	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt, Charge: c.Charger()}
+	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt, Request: requestOf(r), Charge: c.Charger()}
 	if a := selected(r); a != nil {
 		j.Adapter = a.Adapter
 	}

@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 )
 
 // middleware wraps all handlers: request id, CORS, authentication, origin checks,
@@ -70,7 +72,7 @@ func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 		level = slog.LevelWarn
 	}
 	s.cfg.Log.Log(context.Background(), level, "request", "request", x.id, "method", r.Method, "path", r.URL.Path,
-		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", r.RemoteAddr, "caller", x.client)
+		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", s.cfg.Access.Client(r), "caller", x.client)
 }
 
 // answer converts a handler's error to a response or, in a stream that has begun, to an
@@ -150,6 +152,14 @@ func id(r *http.Request) string {
 func exchangeOf(r *http.Request) *exchange {
 	v, _ := r.Context().Value(arrivalKey{}).(arrival)
 	return v.x
+}
+
+// requestOf returns what the scheduler logs of a request, or nil in tests.
+func requestOf(r *http.Request) *scheduler.Request {
+	if v, ok := r.Context().Value(arrivalKey{}).(arrival); ok {
+		return &scheduler.Request{ID: v.id, Arrived: v.at}
+	}
+	return nil
 }
 
 // elapsed returns the time since a request arrived.

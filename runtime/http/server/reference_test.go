@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
@@ -137,23 +139,42 @@ func writeRefused(b *strings.Builder) {
 // TestReferenceMetrics compares docs/reference/metrics.md with the output of /metrics.
 func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.VLLMNames = true })
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the answer of `GET /metrics` by `go generate ./runtime/http/server`; do not edit.\n" +
-		"The format is the text format of Prometheus.\n\n| metric | kind | meaning |\n|---|---|---|\n")
+		"The format is the text format of Prometheus. [Monitoring](../monitoring.md) explains how to scrape and watch them.\n\n| metric | kind | meaning |\n|---|---|---|\n")
 	var text strings.Builder
 	if _, err := s.cfg.Registry.WriteTo(&text); err != nil {
 		t.Fatal(err)
 	}
-	help := ""
+	names := map[string]string{} // of vLLM's, by ours
+	for _, a := range server.VLLMNames() {
+		names[a.Of] += ", `" + a.Name + "`"
+	}
+	help, found := "", 0
+	var vllm strings.Builder
 	for line := range strings.SplitSeq(text.String(), "\n") {
 		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
 			_, help, _ = strings.Cut(rest, " ")
-		} else if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			name, kind, _ := strings.Cut(rest, " ")
+			continue
+		}
+		name, kind, ok := strings.Cut(strings.TrimPrefix(line, "# TYPE "), " ")
+		switch {
+		case !ok || !strings.HasPrefix(line, "# TYPE "):
+		case strings.HasPrefix(name, "vllm:"):
+			found++
+		default:
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, help)
+			if names[name] != "" {
+				fmt.Fprintf(&vllm, "| `%s` | %s |\n", name, names[name][2:])
+			}
 		}
 	}
+	if found != len(server.VLLMNames()) {
+		t.Errorf("%d of %d names of vLLM are written", found, len(server.VLLMNames()))
+	}
+	b.WriteString("\n## Names of vLLM\n\n`serve --metrics-names vllm` also writes these metrics under vLLM's names, with its label `model_name`.\n" +
+		"`vllm:prompt_tokens_total` leaves out tokens found in the prefix cache.\n\n| metric | in vLLM |\n|---|---|\n" + vllm.String())
 	golden(t, "metrics.md", b.String())
 }
 

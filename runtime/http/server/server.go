@@ -27,6 +27,7 @@ import (
 type Config struct {
 	Scheduler *scheduler.Scheduler
 	Registry  *metrics.Registry // metrics for /metrics; nil: an empty registry
+	VLLMNames bool              // write metrics under vLLM's names too
 	Manifest  *manifest.Manifest
 	Tokenizer *tokenizer.Tokenizer // nil: the model has none, requests contain token ids
 	Template  *chat.Template       // nil: the model has none
@@ -127,6 +128,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Registry == nil {
 		cfg.Registry = &metrics.Registry{}
+	}
+	if cfg.VLLMNames {
+		cfg.Registry.Also(vllmNames, "model_name", cfg.Model)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

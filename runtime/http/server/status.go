@@ -29,6 +29,8 @@ func (c *counts) register(r *metrics.Registry, s *scheduler.Scheduler) {
 		return float64(running)
 	})
 	r.Func("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
+	started := float64(time.Now().UnixMilli()) / 1e3
+	r.Func("gauge", "process_start_time_seconds", "Start of the service, in seconds since 1970.", func() float64 { return started })
 	r.Func("gauge", "process_resident_memory_bytes", "Resident memory in bytes; 0 if unknown.", func() float64 { return float64(hostmem.Resident()) })
 }
 

@@ -1,5 +1,6 @@
 // Package metrics implements counters, gauges and histograms with at most one label
-// each, and writes them in the Prometheus text format (version 0.0.4).
+// each, and writes them in the Prometheus text format (version 0.0.4), on request
+// under other names too.
 package metrics
 
 import (
@@ -15,15 +16,47 @@ import (
 )
 
 // A Registry holds metrics in the order of their registration.
-type Registry struct{ list []metric }
+type Registry struct {
+	list    []metric
+	aliases []Alias
+	fixed   string // labels of the aliases
+}
 
-type metric interface{ write(w *bufio.Writer) }
+// A metric writes itself, under the name and with the labels of h.
+type metric interface {
+	heading() head
+	write(w *bufio.Writer, h head)
+}
 
 // head is the part that all metrics share.
-type head struct{ name, help, kind string }
+type head struct {
+	name, help, kind string
+	fixed            string // labels of an alias, as name="value",…
+}
+
+func (h head) heading() head { return h }
 
 func (h head) write(w *bufio.Writer) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", h.name, escape(h.help), h.name, h.kind)
+}
+
+// labels returns a metric's own label, which may be "", and the fixed ones, in braces.
+func (h head) labels(own string) string {
+	all := strings.Trim(own+","+h.fixed, ",")
+	if all == "" {
+		return ""
+	}
+	return "{" + all + "}"
+}
+
+func label(name, value string) string { return name + `="` + escape(value) + `"` }
+
+// An Alias is another name of a metric.
+type Alias struct{ Name, Of string }
+
+// Also writes metrics under further names as well, with the given label.
+func (r *Registry) Also(aliases []Alias, name, value string) {
+	r.aliases, r.fixed = aliases, label(name, value)
 }
 
 // WriteTo writes all metrics.
@@ -31,7 +64,15 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	c := &countingWriter{w: w}
 	b := bufio.NewWriter(c)
 	for _, m := range r.list {
-		m.write(b)
+		m.write(b, m.heading())
+	}
+	for _, a := range r.aliases {
+		for _, m := range r.list {
+			if h := m.heading(); h.name == a.Of {
+				h.name, h.fixed = a.Name, r.fixed
+				m.write(b, h)
+			}
+		}
 	}
 	err := b.Flush()
 	return c.n, err
@@ -58,7 +99,7 @@ type Counter struct {
 
 // Counter registers a counter; its name ends in _total.
 func (r *Registry) Counter(name, help, label string) *Counter {
-	c := &Counter{head: head{name, help, "counter"}, label: label, values: map[string]float64{}}
+	c := &Counter{head: head{name: name, help: help, kind: "counter"}, label: label, values: map[string]float64{}}
 	if label == "" {
 		c.values[""] = 0
 	}
@@ -80,23 +121,23 @@ func (c *Counter) Value(value string) float64 {
 	return c.values[value]
 }
 
-func (c *Counter) write(w *bufio.Writer) {
-	c.head.write(w)
+func (c *Counter) write(w *bufio.Writer, h head) {
+	h.write(w)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range slices.Sorted(maps.Keys(c.values)) {
-		labels := ""
+		own := ""
 		if c.label != "" {
-			labels = fmt.Sprintf("{%s=\"%s\"}", c.label, escape(v))
+			own = label(c.label, v)
 		}
-		fmt.Fprintf(w, "%s%s %s\n", c.name, labels, number(c.values[v]))
+		fmt.Fprintf(w, "%s%s %s\n", h.name, h.labels(own), number(c.values[v]))
 	}
 }
 
 // Func registers a gauge or, if kind is "counter", a counter with a value that is
 // computed when metrics are written.
 func (r *Registry) Func(kind, name, help string, value func() float64) {
-	r.list = append(r.list, &function{head{name, help, kind}, value})
+	r.list = append(r.list, &function{head{name: name, help: help, kind: kind}, value})
 }
 
 type function struct {
@@ -104,9 +145,9 @@ type function struct {
 	value func() float64
 }
 
-func (f *function) write(w *bufio.Writer) {
-	f.head.write(w)
-	fmt.Fprintf(w, "%s %s\n", f.name, number(f.value()))
+func (f *function) write(w *bufio.Writer, h head) {
+	h.write(w)
+	fmt.Fprintf(w, "%s%s %s\n", h.name, h.labels(""), number(f.value()))
 }
 
 // A Histogram counts values in buckets.
@@ -120,7 +161,7 @@ type Histogram struct {
 
 // Histogram registers a histogram with the given upper bounds and +Inf.
 func (r *Registry) Histogram(name, help string, bounds []float64) *Histogram {
-	h := &Histogram{head: head{name, help, "histogram"}, bounds: bounds, counts: make([]uint64, len(bounds)+1)}
+	h := &Histogram{head: head{name: name, help: help, kind: "histogram"}, bounds: bounds, counts: make([]uint64, len(bounds)+1)}
 	r.list = append(r.list, h)
 	return h
 }
@@ -144,8 +185,8 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-func (h *Histogram) write(w *bufio.Writer) {
-	h.head.write(w)
+func (h *Histogram) write(w *bufio.Writer, as head) {
+	as.write(w)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	total := uint64(0)
@@ -155,9 +196,9 @@ func (h *Histogram) write(w *bufio.Writer) {
 		if i < len(h.bounds) {
 			bound = h.bounds[i]
 		}
-		fmt.Fprintf(w, "%s_bucket{le=\"%s\"} %d\n", h.name, number(bound), total)
+		fmt.Fprintf(w, "%s_bucket%s %d\n", as.name, as.labels(label("le", number(bound))), total)
 	}
-	fmt.Fprintf(w, "%s_sum %s\n%s_count %d\n", h.name, number(h.sum), h.name, total)
+	fmt.Fprintf(w, "%s_sum%s %s\n%s_count%s %d\n", as.name, as.labels(""), number(h.sum), as.name, as.labels(""), total)
 }
 
 // number formats a value in Prometheus' format.

@@ -49,3 +49,30 @@ d_seconds_count 3
 		t.Error("values differ")
 	}
 }
+
+func TestAlso(t *testing.T) {
+	t.Parallel()
+	var r metrics.Registry
+	r.Also([]metrics.Alias{{"x:gauge", "c"}, {"x:b_total", "b_total"}, {"x:seconds", "d_seconds"}}, "model", `a"b`) // before the metrics are registered
+	r.Func("gauge", "c", "A gauge.", func() float64 { return 2.5 })
+	r.Counter("b_total", "By status.", "code").Add(1, "404")
+	r.Histogram("d_seconds", "Times.", []float64{1}).Observe(0.5)
+	var b strings.Builder
+	r.WriteTo(&b)
+	want := `# HELP x:gauge A gauge.
+# TYPE x:gauge gauge
+x:gauge{model="a\"b"} 2.5
+# HELP x:b_total By status.
+# TYPE x:b_total counter
+x:b_total{code="404",model="a\"b"} 1
+# HELP x:seconds Times.
+# TYPE x:seconds histogram
+x:seconds_bucket{le="1",model="a\"b"} 1
+x:seconds_bucket{le="+Inf",model="a\"b"} 1
+x:seconds_sum{model="a\"b"} 0.5
+x:seconds_count{model="a\"b"} 1
+`
+	if own, also, ok := strings.Cut(b.String(), "d_seconds_count 1\n"); !ok || also != want || !strings.Contains(own, "\nc 2.5\n") {
+		t.Errorf("got:\n%s", b.String())
+	}
+}
