@@ -54,6 +54,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/gpu-bundle", "stage cuda"},
 	{"script/gpu-report", "stage cuda"},
 	{"tools/check/gpubundle/run", "stage cuda"},
+	{"BIN serve --keys --trusted-proxy", "stage service"},
 	{"BIN weights", "runtime/cli TestRandomWeights"},
 	{"tools/check/clients/run", "stage clients"},
 	{"tools/check/masks/run", "stage masks"},
