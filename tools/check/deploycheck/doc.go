@@ -1,7 +1,8 @@
 // Package deploycheck checks the files of deploy/: the manifests against the
 // schemas of Kubernetes and LeaderWorkerSet, the job against sbatch's options, the
-// scripts with their shells, a real sshd, and the programs that start ranks or
-// stand-ins for them.
+// unit with systemd-analyze, the scripts with their shells, a real sshd, and the
+// programs that start ranks or stand-ins for them. Package servicecheck runs the
+// proxies and Prometheus.
 //
 // testdata has the structure of each kind of resource, without descriptions: of
 // LeaderWorkerSet 0.9
