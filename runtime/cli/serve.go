@@ -117,7 +117,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 func tellSystemd(ctx context.Context, log *slog.Logger) (stop func() bool) {
 	tell := func(state string) {
 		if err := sdnotify.Send(state); err != nil {
-			log.Warn("systemd was not told the state of the service", "state", state, "error", err.Error())
+			log.Warn("systemd was not notified", "state", state, "error", err.Error())
 		}
 	}
 	tell(sdnotify.Ready)

@@ -103,11 +103,11 @@ func (f *accessFlags) reloading(c *access.Control, log *slog.Logger) (stop func(
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
-	go c.Watch(ctx, signals, cmp.Or(f.Keys, f.KeyFile), access.WatchTime, func(change access.Change, err error) {
+	go c.Watch(ctx, signals, cmp.Or(f.Keys, f.KeyFile), func(change access.Change, err error) {
 		if err != nil {
-			log.Error("keys were not read again; the old ones hold", "error", err.Error())
+			log.Error("keys were not reloaded; the old ones stay valid", "error", err.Error())
 		} else {
-			log.Info("keys were read again", "keys", change.Keys, "added", change.Added, "removed", change.Removed)
+			log.Info("keys were reloaded", "keys", change.Keys, "added", change.Added, "removed", change.Removed)
 		}
 	})
 	return func() {

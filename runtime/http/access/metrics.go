@@ -32,7 +32,7 @@ func newCounts(r *metrics.Registry) *counts {
 		request:  r.Counter("iflowc_key_requests_total", "Admitted requests, by key name.", "key"),
 		token:    r.Counter("iflowc_key_tokens_total", "Prompt tokens that were computed, and generated tokens, by key name.", "key"),
 		refuse:   r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by key name; (unknown) for wrong keys.", "key"),
-		outdated: r.Counter("iflowc_key_old_requests_total", "Requests with a key that a later one in its name's list replaces, by key name; once it stays the same, remove the old keys.", "key"),
+		outdated: r.Counter("iflowc_key_old_requests_total", "Requests with a key that is not the last in its name's list, by key name; when it stops rising, remove the old keys.", "key"),
 		seen:     map[string]bool{},
 	}
 }

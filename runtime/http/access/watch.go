@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// WatchTime is the usual time between two looks at a file of keys.
-const WatchTime = 2 * time.Second
+// watchTime is the time between two looks at a file of keys.
+const watchTime = 2 * time.Second
 
 // Watch reloads the keys until ctx ends: at each signal, and when the file at path has
-// changed. It waits until the file has stayed the same for every, so that a file that
-// is being written is read once it is complete. "": no file. The result of each reload
-// goes to report.
-func (c *Control) Watch(ctx context.Context, signals <-chan os.Signal, path string, every time.Duration, report func(Change, error)) {
-	ticks := time.NewTicker(every)
+// changed. It waits until the file has stayed the same for watchTime, so that a file
+// that is being written is read once it is complete. "": no file. The result of each
+// reload goes to report.
+func (c *Control) Watch(ctx context.Context, signals <-chan os.Signal, path string, report func(Change, error)) {
+	ticks := time.NewTicker(watchTime)
 	defer ticks.Stop()
 	look := func() os.FileInfo {
 		if path == "" {

@@ -39,7 +39,7 @@ func TestWatch(t *testing.T) {
 		var mu sync.Mutex // guards the results of reloads
 		got, failed, reads := Change{}, error(nil), 0
 		signals := make(chan os.Signal)
-		go c.Watch(ctx, signals, path, 2*time.Second, func(change Change, err error) {
+		go c.Watch(ctx, signals, path, func(change Change, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			got, failed = change, err
@@ -57,8 +57,8 @@ func TestWatch(t *testing.T) {
 		}
 		step(time.Minute, 0, Change{}, true)
 		replace("- {name: a, key: [old, new]}\n")
-		step(2*time.Second, 0, Change{}, true) // seen, and may still be written
-		step(2*time.Second, 1, Change{2, 1, 0}, true)
+		step(watchTime, 0, Change{}, true) // seen, and may still be written
+		step(watchTime, 1, Change{2, 1, 0}, true)
 		validKeys(t, c, "old", "new")
 		if n := c.counts.outdated.Value("a"); n != 1 {
 			t.Errorf("%v requests with an old key", n)
