@@ -93,10 +93,10 @@ func checkTold(t *testing.T, devices string, r *ranked, said, want []told, n int
 }
 
 // stepBytes is the size of the messages of a prompt and of each of n-1 more
-// tokens. A message has 20 words, and 4 for each token. Another tells that the
+// tokens. A message has 21 words, and 4 for each token. Another tells that the
 // token is chosen greedily.
 func stepBytes(prompt, n int64, chosen bool) int64 {
-	words := 20*n + 4*(prompt+n-1)
+	words := 21*n + 4*(prompt+n-1)
 	if chosen {
 		words += n
 	}

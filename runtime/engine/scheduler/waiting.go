@@ -4,7 +4,6 @@ package scheduler
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/policy"
@@ -28,17 +27,16 @@ func (s *Scheduler) reportWaiting(now time.Time) {
 		return
 	}
 	var lines [][]any
-	var queued []policy.Waiting
-	var order []int // positions in the queue, once a job is reported
+	var queued []policy.Waiting // set once a job is reported
+	var have resources
 	for i, e := range s.waiting {
 		if !e.waitsLong(now) {
 			continue
 		}
-		if order == nil {
-			queued = s.queued()
-			order = positions(queued)
+		if queued == nil {
+			queued, have = s.queued(), s.resources()
 		}
-		lines = append(lines, append(e.waitLine(now), append([]any{"position", order[i], "waiting", len(s.waiting)}, s.reason(e, &queued[i])...)...))
+		lines = append(lines, append(append(e.waitLine(now), "waiting", len(s.waiting)), have.reason(&queued[i])...))
 	}
 	for _, e := range s.live {
 		if !e.answered && e.waitsLong(now) {
@@ -77,46 +75,43 @@ func (e *entry) waitLine(now time.Time) []any {
 	return []any{"request", e.Request.ID, "caller", e.Client, "priority", e.Priority, "seconds", int(now.Sub(e.waitsSince()).Seconds())}
 }
 
-// positions returns the place of each waiting job in the order of their admission,
-// from 1.
-func positions(queued []policy.Waiting) []int {
-	at, rest := make([]int, len(queued)), make([]int, len(queued))
-	for i := range rest {
-		rest[i] = i
+// resources are what jobs in the queue wait for.
+type resources struct {
+	limit, running int // sequences
+	pages          int // that are free
+	clients        int // that have jobs
+	idle           bool
+}
+
+func (s *Scheduler) resources() resources {
+	r := resources{limit: s.eng.Options().MaxSeqs, pages: s.eng.Unused(), idle: len(s.live) == 0}
+	clients := map[string]bool{}
+	for _, l := range s.live {
+		r.running += l.slots()
+		r.pages -= l.slots()
+		clients[l.Client] = true
 	}
-	left := slices.Clone(queued)
-	for n := 1; len(left) > 0; n++ {
-		i := policy.NextWaiting(left, 0)
-		at[rest[i]] = n
-		left, rest = slices.Delete(left, i, i+1), slices.Delete(rest, i, i+1)
+	for _, e := range s.waiting {
+		clients[e.Client] = true
 	}
-	return at
+	r.pages, r.clients = max(0, r.pages), len(clients)
+	return r
 }
 
 // reason says what a job in the queue waits for.
-func (s *Scheduler) reason(e *entry, w *policy.Waiting) []any {
-	limit, clients := s.eng.Options().MaxSeqs, map[string]bool{e.Client: true}
-	running, pages := 0, s.eng.Unused()
-	for _, l := range s.live {
-		running += l.slots()
-		pages -= l.slots()
-		clients[l.Client] = true
-	}
-	for _, other := range s.waiting {
-		clients[other.Client] = true
-	}
-	pages = max(0, pages)
+func (r *resources) reason(w *policy.Waiting) []any {
+	free := r.limit - r.running
 	why := "its turn: other requests come first"
 	switch {
-	case len(clients) > 1 && w.Sequences > limit-running && w.ClientLoad > 0 && w.ClientLoad+w.Sequences > limit/len(clients):
+	case r.clients > 1 && w.Sequences > free && w.ClientLoad > 0 && w.ClientLoad+w.Sequences > r.limit/r.clients:
 		why = "its client's share: its other requests use it"
-	case w.Sequences > limit-running:
+	case w.Sequences > free:
 		why = "sequences: all run (--parallel)"
-	case !policy.Fits(w, limit-running, pages, len(s.live) == 0):
+	case !policy.Fits(w, free, r.pages, r.idle):
 		why = "KV cache: pages are missing (--pages, --memory)"
 	}
 	return []any{
-		"for", why, "sequences", w.Sequences, "running", running, "parallel", limit, "caller_running", w.ClientLoad, "pages", w.Pages, "free_pages", pages,
+		"for", why, "sequences", w.Sequences, "running", r.running, "parallel", r.limit, "caller_running", w.ClientLoad, "pages", w.Pages, "free_pages", r.pages,
 	}
 }
 

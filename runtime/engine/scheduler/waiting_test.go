@@ -46,7 +46,7 @@ func (r *record) String() string {
 }
 
 // TestLongWaits checks that the log names each client that waits over 10 s, once, with
-// its place in the queue and what it waits for.
+// what it waits for.
 func TestLongWaits(t *testing.T) {
 	t.Parallel()
 	devicetest.Open(t, devicetest.Manifest(), salt) // compiles outside of the bubble
@@ -86,10 +86,10 @@ func TestLongWaits(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		want := []string{
 			`request=masked caller=a priority=0 seconds=10 for="a token mask: its grammar is being computed" prompt_tokens=2 computed=2`,
-			`request=pages caller=b priority=-1 seconds=10 position=2 waiting=4 for="KV cache: pages are missing (--pages, --memory)" sequences=1 running=1 parallel=2 caller_running=0 pages=6 free_pages=4`,
-			`request=share caller=a priority=9 seconds=10 position=4 waiting=4 for="its client's share: its other requests use it" sequences=2 running=1 parallel=2 caller_running=1 pages=3 free_pages=4`,
-			`request=slots caller=c priority=0 seconds=10 position=1 waiting=4 for="sequences: all run (--parallel)" sequences=2 running=1 parallel=2 caller_running=0 pages=3 free_pages=4`,
-			`request=turn caller=c priority=0 seconds=10 position=3 waiting=4 for="its turn: other requests come first" sequences=1 running=1 parallel=2 caller_running=0 pages=2 free_pages=4`,
+			`request=pages caller=b priority=-1 seconds=10 waiting=4 for="KV cache: pages are missing (--pages, --memory)" sequences=1 running=1 parallel=2 caller_running=0 pages=6 free_pages=4`,
+			`request=share caller=a priority=9 seconds=10 waiting=4 for="its client's share: its other requests use it" sequences=2 running=1 parallel=2 caller_running=1 pages=3 free_pages=4`,
+			`request=slots caller=c priority=0 seconds=10 waiting=4 for="sequences: all run (--parallel)" sequences=2 running=1 parallel=2 caller_running=0 pages=3 free_pages=4`,
+			`request=turn caller=c priority=0 seconds=10 waiting=4 for="its turn: other requests come first" sequences=1 running=1 parallel=2 caller_running=0 pages=2 free_pages=4`,
 		}
 		slices.Sort(want)
 		got := strings.Split(log.String(), "\n")
