@@ -36,7 +36,10 @@ func (b *Binary) Join(ctx context.Context, say func(format string, args ...any))
 	if !b.Partitioned() {
 		return nil, nil
 	}
-	l, ok := comm.Launched()
+	l, ok, err := comm.Launched()
+	if err != nil {
+		return nil, Blame(err)
+	}
 	if !ok {
 		if l, ok, err = comm.TorchrunLaunched(); err != nil || !ok {
 			return nil, Blame(err)

@@ -38,8 +38,8 @@ func underLauncher(ctx context.Context) context.Context {
 // launched reports whether the parent is a launcher: of MPI, or torchrun itself
 // rather than a shell with its variables.
 func launched() bool {
-	_, mpi := comm.Launched()
-	return mpi || os.Getenv("TORCHELASTIC_RUN_ID") != ""
+	_, mpi, err := comm.Launched()
+	return mpi || err != nil || os.Getenv("TORCHELASTIC_RUN_ID") != ""
 }
 
 // join makes the process a rank of the job in which a launcher started it, if
@@ -86,7 +86,12 @@ func writePID() error {
 	if name == "" {
 		return nil
 	}
-	if err := os.WriteFile(name, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o600) // a pipe that nobody reads is an error
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+		err = cmp.Or(err, f.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w; rank 0 must run on the machine of the program that set it", pidFile, err)
 	}
 	return nil

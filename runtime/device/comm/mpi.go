@@ -3,6 +3,7 @@
 package comm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,16 +48,28 @@ const (
 // value in both families.
 const threadFunneled = 1
 
-// JoinMPI loads the launcher's MPI library and joins its job.
-func JoinMPI(l Launch) (*MPI, error) {
+// JoinMPI loads the launcher's MPI library and joins its job, which MPI does when all ranks
+// and the launcher answer; say prints that it waits. After RendezvousTimeout, or when ctx
+// ends, it gives up.
+func JoinMPI(ctx context.Context, l Launch, say func(format string, args ...any)) (*MPI, error) {
 	w := &MPI{Launch: l, Thread: newThread()}
-	var err error
-	w.Do(func() { err = w.join() })
-	if err != nil {
-		w.stop()
-		return nil, err
+	ctx, cancel := context.WithTimeoutCause(ctx, RendezvousTimeout, fmt.Errorf("timeout after %v", RendezvousTimeout))
+	defer cancel()
+	var state wait
+	state.set(nil, "this rank waits for MPI_Init of %s, which needs its launcher and all %d ranks", l.Name, l.Ranks)
+	go state.report(ctx, &Member{Say: say})
+	joined := make(chan error, 1)
+	go w.Do(func() { joined <- w.join() })
+	select {
+	case err := <-joined:
+		if err != nil {
+			w.stop()
+			return nil, err
+		}
+		return w, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("MPI_Init of %s has not returned (%w): its launcher or one of the %d ranks does not answer", l.Name, context.Cause(ctx), l.Ranks)
 	}
-	return w, nil
 }
 
 func (w *MPI) join() error {
@@ -121,6 +134,10 @@ func (w *MPI) open() (uintptr, error) {
 	}
 	var tried []string
 	for _, file := range w.libraries {
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // the user's: dlopen would wait for a pipe
+			tried = append(tried, file+" is not a regular file")
+			continue
+		}
 		handle, err := purego.Dlopen(file, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 		if err == nil {
 			return handle, nil

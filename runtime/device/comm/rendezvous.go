@@ -4,14 +4,12 @@ package comm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // RendezvousTimeout is how long the ranks of a torchrun-style job wait for each other;
@@ -19,10 +17,9 @@ import (
 const RendezvousTimeout = 5 * time.Minute
 
 const (
-	handshakeTimeout = 10 * time.Second // between connecting and the handshake
-	dialTimeout      = 5 * time.Second  // of an attempt to connect; Linux repeats its first packet after 1 s and 3 s
-	retryEvery       = 100 * time.Millisecond
-	tellTimeout      = 3 * time.Second // how long a rank that cannot take part tries to tell the others why
+	dialTimeout = 5 * time.Second // of an attempt to connect; Linux repeats its first packet after 1 s and 3 s
+	retryEvery  = 100 * time.Millisecond
+	tellTimeout = 3 * time.Second // how long a rank that cannot take part tries to tell the others why
 )
 
 // A Member is what a rank brings to a rendezvous.
@@ -36,40 +33,6 @@ type Member struct {
 	sayFirst, sayEvery time.Duration // when it does; 0: the defaults
 }
 
-// A handshake is the first message of a rank, and each of rank 0's two answers: it has
-// received the message, and all ranks are there.
-type handshake struct {
-	Protocol string `json:"iflowc"`
-	Rank     int    `json:"rank"`
-	Ranks    int    `json:"ranks,omitempty"`
-	Program  string `json:"program,omitempty"` // hash of the program
-	Error    string `json:"error,omitempty"`   // why Rank cannot take part; it ends the job
-}
-
-// Every protocol starts with protocols, so that a rank of another version is not taken
-// for a stranger.
-const (
-	protocols = "ranks "
-	protocol  = protocols + "2"
-)
-
-// maxHandshake is the maximum size of a handshake in bytes.
-const maxHandshake = 4096
-
-// fault returns the error that a handshake reports, or nil.
-func (h *handshake) fault() error {
-	if h.Error == "" {
-		return nil
-	}
-	text := strings.Map(func(r rune) rune { // it came through a port
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, h.Error)
-	return &RankError{Rank: h.Rank, Err: errors.New(text)}
-}
-
 // Rendezvous connects the ranks of a job without MPI: rank 0 listens at the launch's
 // address, and the others retry to dial it until they succeed. All ranks return an error
 // if one of them is unfit, has another number of ranks or runs a program with another
@@ -81,10 +44,9 @@ func Rendezvous(ctx context.Context, m Member) (*TCP, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout after %v", limit))
 	defer cancel()
-	own := handshake{Protocol: protocol, Rank: m.Rank, Ranks: m.Ranks, Program: m.Program}
+	own := handshake{Protocol: protocol, Rank: m.Rank, Ranks: m.Ranks, Program: m.Program, Job: m.Job}
 	if m.Unfit != nil {
-		text := m.Unfit.Error()
-		own.Error = text[:min(len(text), maxHandshake/2)]
+		own.Error = reason(m.Unfit.Error())
 	}
 	link := newTCP(m.Launch)
 	var state wait
@@ -116,30 +78,23 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake, state *wait) error {
 	arrivals := make(chan arrival)
 	greeting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		for {
-			conn, err := server.Accept()
-			if err != nil {
-				return
-			}
-			go greet(greeting, conn, arrivals) // concurrently, so that a silent client does not block the others
-		}
-	}()
+	door := &reception{own: own, secret: l.launch.secret, arrivals: arrivals, state: state}
+	go door.open(greeting, server)
 	verdict := handshake{Protocol: protocol, Rank: own.Rank, Error: own.Error}
 	for verdict.Error == "" && len(l.absent()) > 0 {
 		state.set(nil, "rank 0 waits at %s; of %d ranks these have not connected: %v; start them with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE", l.launch.Master, own.Ranks, l.absent())
 		select {
 		case g := <-arrivals:
 			if why := l.refuse(own, g.hello); why != "" {
-				verdict.Rank, verdict.Error = g.hello.Rank, why
+				verdict.Rank, verdict.Error = g.hello.Rank, reason(why)
 				tell(g.conn, verdict)
 			} else {
 				l.peers[g.hello.Rank] = newPeer(g.conn)
 			}
 		case <-ctx.Done():
-			late := fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks",
-				l.launch.Master, l.launch.Ranks, l.absent(), context.Cause(ctx))
-			verdict.Error = late.Error()
+			late := fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks%s",
+				l.launch.Master, l.launch.Ranks, l.absent(), context.Cause(ctx), state.noted())
+			verdict.Error = reason(late.Error())
 			l.tellPeers(verdict)
 			return late
 		}
@@ -158,9 +113,11 @@ func (l *TCP) tellPeers(verdict handshake) (first error) {
 		if p == nil {
 			continue
 		}
-		if err := writeHandshake(p.conn, verdict); err != nil && first == nil {
+		p.conn.SetDeadline(time.Now().Add(tellTimeout)) // one that does not read must not delay the others
+		if _, err := writeHandshake(p.conn, verdict); err != nil && first == nil {
 			first = &RankError{Rank: r, Err: err}
 		}
+		p.conn.SetDeadline(time.Time{})
 	}
 	return first
 }
@@ -199,32 +156,6 @@ func tell(conn net.Conn, verdict handshake) {
 	conn.Close()
 }
 
-// An arrival is a connection that has sent its handshake and received the first answer.
-type arrival struct {
-	conn  net.Conn
-	hello handshake
-}
-
-// greet reads the handshake of a new connection and answers it.
-func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
-	g := arrival{conn: conn}
-	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if readHandshake(conn, &g.hello) != nil || !strings.HasPrefix(g.hello.Protocol, protocols) {
-		conn.Close() // not a rank
-		return
-	}
-	if writeHandshake(conn, handshake{Protocol: protocol}) != nil {
-		conn.Close()
-		return
-	}
-	conn.SetDeadline(time.Time{})
-	select {
-	case arrivals <- g:
-	case <-ctx.Done():
-		conn.Close()
-	}
-}
-
 // refuse returns the reason to refuse a rank, or "".
 func (l *TCP) refuse(own, hello handshake) string {
 	switch {
@@ -236,7 +167,9 @@ func (l *TCP) refuse(own, hello handshake) string {
 		return fmt.Sprintf("it has WORLD_SIZE=%d, but rank 0 has %d", hello.Ranks, own.Ranks)
 	case hello.Program != own.Program:
 		return fmt.Sprintf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", hello.Program, own.Program)
-	case hello.Rank < 1 || hello.Rank >= own.Ranks || l.peers[hello.Rank] != nil:
+	case hello.Rank < 1 || hello.Rank >= own.Ranks:
+		return fmt.Sprintf("it has RANK=%d, expected 1 to %d", hello.Rank, own.Ranks-1)
+	case l.peers[hello.Rank] != nil:
 		return fmt.Sprintf("another process already has RANK=%d", hello.Rank)
 	}
 	return ""
@@ -272,25 +205,39 @@ func (l *TCP) dial(ctx context.Context, own handshake, state *wait) error {
 	}
 }
 
-// shakeHands sends this rank's handshake and returns the verdict.
+// shakeHands sends this rank's handshake, checks that rank 0 knows the secret, proves that
+// this rank does, and returns the verdict.
 func (l *TCP) shakeHands(ctx context.Context, conn net.Conn, own handshake, state *wait) (verdict handshake, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if err = writeHandshake(conn, own); err == nil {
-		err = readHandshake(conn, &verdict)
+	var answer handshake
+	own.Nonce = newNonce()
+	hello, err := writeHandshake(conn, own)
+	if err == nil {
+		_, err = readHandshake(conn, &answer)
 	}
-	if err == nil && !strings.HasPrefix(verdict.Protocol, protocols) {
+	if err == nil && !strings.HasPrefix(answer.Protocol, protocols) {
 		err = errors.New("unknown protocol")
 	}
-	if err != nil {
-		return verdict, fmt.Errorf("the service at this address is not a rank: %w", err)
+	if err == nil && answer.Error == "" && answer.Protocol != own.Protocol { // it explains this next
+		_, err = readHandshake(conn, &answer)
 	}
-	if verdict.Error != "" {
-		return verdict, nil
+	switch {
+	case err != nil:
+		return verdict, fmt.Errorf("the service at this address is not a rank: %w", err)
+	case answer.Error != "" && l.launch.secret != "": // it may be a stranger
+		return verdict, fmt.Errorf("the process at this address says, without a proof of %s: %s", secretVariable, answer.Error)
+	case answer.Error != "":
+		return answer, nil
+	case answer.Protocol != own.Protocol || !answer.proves(l.launch.secret, byLeader, hello, answer.Nonce):
+		return verdict, fmt.Errorf("the process at this address has another %s; set the same on all ranks", secretVariable)
+	}
+	if _, err = writeHandshake(conn, handshake{Protocol: protocol, Proof: prove(l.launch.secret, byWorker, hello, answer.Nonce)}); err != nil {
+		return verdict, fmt.Errorf("rank 0 ended the connection: %w", err)
 	}
 	conn.SetDeadline(time.Time{})
 	state.set(nil, "rank %d is connected to rank 0 at %s, which waits for other ranks and prints their numbers", own.Rank, l.launch.Master)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
-	err = readHandshake(conn, &verdict)
+	_, err = readHandshake(conn, &verdict)
 	if !stop() {
 		return verdict, errors.New("it is there, but waits for other ranks and prints their numbers")
 	}
@@ -309,24 +256,4 @@ func listenAt(master string) string {
 		return master
 	}
 	return net.JoinHostPort("", port)
-}
-
-func writeHandshake(conn net.Conn, h handshake) error {
-	data, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Write(slices.Concat(head(tagHandshake, len(data)), data))
-	return err
-}
-
-func readHandshake(conn net.Conn, h *handshake) error {
-	tag, data, err := readFrame(conn, maxHandshake)
-	if err == nil && tag != tagHandshake {
-		err = errors.New("no handshake")
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, h)
 }

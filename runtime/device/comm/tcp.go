@@ -25,7 +25,7 @@ type TCP struct {
 	launch   Launch
 	peers    []*peer // indexed by rank; other ranks have a connection only to rank 0
 	patience atomic.Int64
-	gone     atomic.Int32 // the lost rank, -1: none
+	gone     atomic.Pointer[RankError] // the lost rank; nil: none
 	lost     chan struct{}
 	leaving  atomic.Bool
 }
@@ -36,9 +36,10 @@ type peer struct {
 	writing sync.Mutex
 	ended   chan struct{} // closed when the connection has ended
 
-	mu    sync.Mutex
-	queue map[Tag][][]byte
-	came  chan struct{}
+	mu      sync.Mutex
+	queue   map[Tag][][]byte
+	waiting int // bytes of queue, with perMessage for each message
+	came    chan struct{}
 }
 
 // Tags of TCP's own frames.
@@ -48,12 +49,16 @@ const (
 	tagBye       Tag = 3 // rank 0 closes the connections in order
 )
 
-// maxFrame is the maximum size of a message: the logits of a large step.
-const maxFrame = 1 << 30
+// maxFrame is the maximum size of a message: the logits of a large step. maxWaiting bounds
+// those that nothing has taken.
+const (
+	maxFrame   = 1 << 30
+	maxWaiting = 2 * maxFrame
+	perMessage = 128
+)
 
 func newTCP(l Launch) *TCP {
 	link := &TCP{Thread: newThread(), launch: l, peers: make([]*peer, l.Ranks), lost: make(chan struct{})}
-	link.gone.Store(-1)
 	link.SetTimeout(DefaultTimeout)
 	return link
 }
@@ -72,29 +77,51 @@ func (l *TCP) start() {
 }
 
 // listen queues the messages of a rank until they are requested. A connection that ends
-// means that the rank is lost.
+// means that the rank is lost, and so does a message that no rank sends.
 func (l *TCP) listen(p *peer, rank int) {
 	defer close(p.ended)
 	for {
 		tag, data, err := readFrame(p.conn, maxFrame)
-		switch {
-		case err != nil:
+		if err != nil {
 			l.Fail(rank)
 			return
-		case tag == tagGone && len(data) == 4:
-			l.Fail(int(binary.LittleEndian.Uint32(data)))
-		case tag == tagBye:
-			l.leaving.Store(true)
-		default:
-			p.mu.Lock()
-			p.queue[tag] = append(p.queue[tag], data)
-			p.mu.Unlock()
-			select {
-			case p.came <- struct{}{}:
-			default: // a wakeup is already pending
-			}
+		}
+		if err = l.receive(p, tag, data); err != nil {
+			l.lose(&RankError{Rank: rank, Err: fmt.Errorf("bug: %w", err)})
+			p.conn.Close()
+			return
 		}
 	}
+}
+
+// receive handles a message.
+func (l *TCP) receive(p *peer, tag Tag, data []byte) error {
+	leads := l.launch.Rank == 0
+	switch {
+	case tag == tagGone && len(data) == 4:
+		rank := binary.LittleEndian.Uint32(data)
+		if rank >= uint32(len(l.peers)) {
+			return fmt.Errorf("it has lost rank %d of %d", rank, len(l.peers))
+		}
+		l.Fail(int(rank))
+		return nil
+	case tag == tagBye && !leads:
+		l.leaving.Store(true)
+		return nil
+	case leads && tag != Reply && tag != Result && tag != Pong, !leads && tag != Control:
+		return fmt.Errorf("a message with the tag %d, of %d bytes", tag, len(data))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting += len(data) + perMessage; p.waiting > maxWaiting {
+		return errors.New("more messages than anybody asked for")
+	}
+	p.queue[tag] = append(p.queue[tag], data)
+	select {
+	case p.came <- struct{}{}:
+	default: // a wakeup is already pending
+	}
+	return nil
 }
 
 // take removes and returns the first message with a tag, or nil.
@@ -103,6 +130,7 @@ func (p *peer) take(tag Tag) (data []byte) {
 	defer p.mu.Unlock()
 	if q := p.queue[tag]; len(q) > 0 {
 		data, p.queue[tag] = q[0], q[1:]
+		p.waiting -= len(data) + perMessage
 	}
 	return data
 }
@@ -232,14 +260,17 @@ func (l *TCP) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 }
 
 // Fail marks a rank as lost and informs the other ranks.
-func (l *TCP) Fail(rank int) {
-	if l.leaving.Load() || !l.gone.CompareAndSwap(-1, int32(rank)) {
+func (l *TCP) Fail(rank int) { l.lose(&RankError{Rank: rank}) }
+
+// lose is Fail with the reason.
+func (l *TCP) lose(why *RankError) {
+	if l.leaving.Load() || !l.gone.CompareAndSwap(nil, why) {
 		return
 	}
 	close(l.lost)
 	for r, p := range l.peers {
-		if p != nil && r != rank {
-			p.write(tagGone, binary.LittleEndian.AppendUint32(nil, uint32(rank)), shortTimeout)
+		if p != nil && r != why.Rank {
+			p.write(tagGone, binary.LittleEndian.AppendUint32(nil, uint32(why.Rank)), shortTimeout)
 		}
 	}
 }
@@ -249,11 +280,16 @@ func (l *TCP) Fail(rank int) {
 func (l *TCP) Lost() <-chan struct{} { return l.lost }
 
 // Failed returns the lost rank, or -1.
-func (l *TCP) Failed() int { return int(l.gone.Load()) }
+func (l *TCP) Failed() int {
+	if why := l.gone.Load(); why != nil {
+		return why.Rank
+	}
+	return -1
+}
 
 func (l *TCP) err() error {
-	if r := l.Failed(); r >= 0 {
-		return &RankError{Rank: r}
+	if why := l.gone.Load(); why != nil {
+		return why
 	}
 	return nil
 }

@@ -235,7 +235,7 @@ func TestRendezvousVersions(t *testing.T) {
 		}
 	}
 	defer conn.Close()
-	if err := writeHandshake(conn, handshake{Protocol: "ranks 1", Rank: 1, Ranks: 2, Program: "program"}); err != nil {
+	if _, err := writeHandshake(conn, handshake{Protocol: "ranks 1", Rank: 1, Ranks: 2, Program: "program"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "rank 1 of the model: it was compiled by another version") {

@@ -24,6 +24,21 @@ const (
 type wait struct {
 	mu   sync.Mutex
 	text string
+	last string // what else has happened
+}
+
+// note sets what follows the description.
+func (w *wait) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = "; " + fmt.Sprintf(format, args...)
+}
+
+// noted returns it, or "".
+func (w *wait) noted() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
 // set sets the description; err is the last error, or nil.
@@ -43,10 +58,10 @@ func (w *wait) report(ctx context.Context, m *Member) {
 		case <-time.After(pause):
 		}
 		w.mu.Lock()
-		text := w.text
+		text, last := w.text, w.last
 		w.mu.Unlock()
 		if text != "" && ctx.Err() == nil {
-			m.Say("%s", text)
+			m.Say("%s%s", text, last)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func Join(ctx context.Context, p Program, l comm.Launch, say func(format string,
 		j.control, j.endpoint = link, link
 		return j, j.load()
 	}
-	mpi, err := comm.JoinMPI(l)
+	mpi, err := comm.JoinMPI(ctx, l, say)
 	if err != nil {
 		return nil, cmp.Or(unfit, err)
 	}

@@ -4,6 +4,7 @@ package ranks_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,9 @@ func rank() (*ranks.Job, error) {
 		os.Setenv("MPI_LOCALNRANKS", "1")
 		os.Setenv("MPI_LOCALRANKID", "0")
 	}
-	launch, ok := comm.Launched()
+	launch, ok, launchErr := comm.Launched()
 	groups, err := groupsOf(os.Getenv(envGroups))
-	if !ok || err != nil {
+	if err = cmp.Or(launchErr, err); !ok || err != nil {
 		return nil, fmt.Errorf("not started by a launcher, or by no test: %v", err)
 	}
 	p := newProgram(nil, os.Getenv(envLibrary), groups...).withCells()
