@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,5 +29,13 @@ func TestWritePID(t *testing.T) {
 	t.Setenv(pidFile, filepath.Join(t.TempDir(), "none", "rank-0"))
 	if err := writePID(); err == nil || !strings.Contains(err.Error(), "IFLOWC_PID_FILE") || !strings.Contains(err.Error(), "machine") {
 		t.Errorf("a missing folder: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(pidFile, pipe)
+	if err := writePID(); err == nil {
+		t.Error("a pipe that nobody reads is no error")
 	}
 }

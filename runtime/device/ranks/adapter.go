@@ -178,9 +178,9 @@ func (m *remoteModel) loaded(rank int) (refused, err error) {
 		m.control.Fail(rank)
 		return nil, &comm.RankError{Rank: rank, Err: fmt.Errorf("no adapter loaded after %v", adapterLimit)}
 	}
-	var r reply
-	if err := json.Unmarshal(answer, &r); err != nil {
-		return nil, &comm.RankError{Rank: rank, Err: fmt.Errorf("bug: invalid reply %q", answer)}
+	r, err := readReply(rank, answer)
+	if err != nil {
+		return nil, err
 	}
 	if r.Error != "" {
 		return errors.New(r.Error), nil
@@ -208,7 +208,7 @@ func (f *worker) adapter(what int, w []int32) error {
 		}
 		f.coming = &coming{number: head.Number, floats: head.Floats}
 		if !head.Free {
-			f.coming.packed = &lora.Packed{Sites: head.Sites, Data: make([]float32, 0, head.Floats)}
+			f.coming.packed = &lora.Packed{Sites: head.Sites} // Data grows with what comes
 		}
 	} else {
 		c := f.coming
@@ -216,7 +216,7 @@ func (f *worker) adapter(what int, w []int32) error {
 			return errors.New("bug: rank 0 sent numbers of no adapter")
 		}
 		at := len(c.packed.Data)
-		c.packed.Data = c.packed.Data[:at+len(w)]
+		c.packed.Data = append(c.packed.Data, make([]float32, len(w))...)
 		copy(bytesOf(c.packed.Data[at:]), bytesOf(w))
 	}
 	c := f.coming

@@ -3,7 +3,6 @@
 package ranks
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -155,9 +154,9 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 		l.control.Fail(r)
 		return &comm.RankError{Rank: r, Err: fmt.Errorf("not started after %v", startLimit)}
 	}
-	var answer reply
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return &comm.RankError{Rank: r, Err: fmt.Errorf("bug: invalid reply %q", data)}
+	answer, err := readReply(r, data)
+	if err != nil {
+		return err
 	}
 	switch {
 	case answer.Hash != o.Hash:

@@ -152,9 +152,10 @@ func (p *stepLoop) findLost(why error) error {
 	return &comm.RankError{Err: why}
 }
 
-// takePongs receives a rank's pending pongs and reports whether there were any.
+// takePongs receives a rank's pending pongs, as many as it may owe, and reports whether there
+// were any.
 func (p *stepLoop) takePongs(rank int) (some bool, err error) {
-	for {
+	for range 256 {
 		n, err := p.control.Probe(rank, comm.Pong)
 		if err == nil && n > 0 {
 			err = p.control.Recv(rank, comm.Pong, make([]byte, n))
@@ -164,6 +165,7 @@ func (p *stepLoop) takePongs(rank int) (some bool, err error) {
 		}
 		some = true
 	}
+	return some, nil
 }
 
 // lostUnnamed reports whether err means that NCCL lost a rank that is not yet

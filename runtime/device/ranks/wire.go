@@ -10,7 +10,9 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/kit/printable"
 )
 
 // Messages from rank 0 to the workers. A message is a list of 32-bit words; the first
@@ -49,6 +51,18 @@ type reply struct {
 	Source string `json:"source"`
 }
 
+// maxReply is the maximum size of a reply in bytes.
+const maxReply = 64 << 10
+
+// readReply parses what another rank replied. Its error is printed here.
+func readReply(rank int, data []byte) (r reply, err error) {
+	if len(data) > maxReply || json.Unmarshal(data, &r) != nil {
+		return r, &comm.RankError{Rank: rank, Err: fmt.Errorf("bug: invalid reply %q of %d bytes", data[:min(len(data), 100)], len(data))}
+	}
+	r.Error = printable.Text(r.Error)
+	return r, nil
+}
+
 // words returns a message.
 func words(what int32, rest ...int32) []int32 {
 	return append(append(make([]int32, 0, 8), what), rest...)
@@ -85,12 +99,32 @@ func wordsOf(data []byte) ([]int32, error) {
 	return w, nil
 }
 
+// rowsOf returns the number of rows of an output in a step.
+func rowsOf(o *manifest.Output, s *device.Step) int {
+	return map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}[o.Rows]
+}
+
+// fits returns an error if the program has no such graph, or the arrays have no room for its
+// outputs.
+func fits(m *manifest.Manifest, s *device.Step) error {
+	if s.Graph < 0 || s.Graph >= len(m.Graphs) {
+		return fmt.Errorf("bug: rank 0 sent a step of graph %d of %d", s.Graph, len(m.Graphs))
+	}
+	g := &m.Graphs[s.Graph]
+	for i, o := range g.Outputs {
+		if at := g.At + i; at < len(s.Out) && rowsOf(&o, s)*o.Cols > len(s.Out[at]) {
+			return fmt.Errorf("bug: a step from rank 0 has more rows of %s than this rank was started with", o.Name)
+		}
+	}
+	return nil
+}
+
 // results returns the used parts of a step's outputs, without the rows that a chosen token
 // replaces.
 func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
 	g := &m.Graphs[s.Graph]
 	for i, o := range g.Outputs {
-		rows := map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}[o.Rows]
+		rows := rowsOf(&o, s)
 		at, replaced := g.At+i, m.Replaced(&o)
 		for from := 0; from < rows && at < len(s.Out); from++ {
 			to := from
@@ -113,8 +147,15 @@ func (o *opening) config(threads int) (device.Config, error) {
 			return device.Config{}, errors.New("rank 0 sent sizes that are out of range")
 		}
 	}
-	if min(o.Cells, o.MaxCells) < 0 || max(o.Cells, o.MaxCells) > 1<<24 {
-		return device.Config{}, errors.New("rank 0 sent numbers of cells that are out of range")
+	for _, n := range []int{o.Cells, o.MaxCells, o.MaskWords, o.MaxPages} {
+		if n < 0 || n > 1<<24 {
+			return device.Config{}, errors.New("rank 0 sent numbers of cells, pages or mask words that are out of range")
+		}
+	}
+	for _, a := range o.Outputs {
+		if min(a.Rows, a.Cols) < 0 || max(a.Rows, a.Cols) > 1<<24 {
+			return device.Config{}, errors.New("rank 0 sent sizes of outputs that are out of range")
+		}
 	}
 	c := device.Config{
 		Threads: threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
@@ -123,7 +164,7 @@ func (o *opening) config(threads int) (device.Config, error) {
 	if o.Settings.Pin {
 		c.CPUs = cpu.Pins(threads)
 	}
-	return c, nil
+	return c, c.Check()
 }
 
 // openingOf returns the opening for rank 0's configuration.

@@ -159,13 +159,13 @@ func (f *worker) answer(r *reply) error {
 
 // start opens the rank's weights and starts its threads.
 func (f *worker) start(o *opening) (source string, err error) {
-	f.limit = o.Settings.timeout()
-	f.endpoint.SetTimeout(f.limit)
-	k, err := f.open(&o.Settings)
+	cfg, err := o.config(f.threads(&o.Settings))
 	if err != nil {
 		return "", err
 	}
-	cfg, err := o.config(f.threads(&o.Settings))
+	f.limit = o.Settings.timeout()
+	f.endpoint.SetTimeout(f.limit)
+	k, err := f.open(&o.Settings)
 	if err != nil {
 		return "", err
 	}
@@ -185,11 +185,11 @@ func (f *worker) start(o *opening) (source string, err error) {
 func (f *worker) step(w []int32) error {
 	s := f.me.own
 	err := readStep(s, w)
+	if err == nil {
+		err = fits(f.program.Manifest(), s)
+	}
 	if err != nil {
 		return err
-	}
-	if n := len(f.program.Manifest().Graphs); s.Graph < 0 || s.Graph >= n {
-		return fmt.Errorf("bug: rank 0 sent a step of graph %d of %d", s.Graph, n)
 	}
 	gives := f.launch.Rank == f.part.Output()
 	err = f.withWatchdog(f.limit, func() error { return f.me.step(s, gives) })
