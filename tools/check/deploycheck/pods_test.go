@@ -141,6 +141,30 @@ $2 iflowc-0-1.iflowc.prod "echo begun >` + rank + `; sleep 3; echo over >>` + ra
 	return leader, worker, rank
 }
 
+// TestPodVariables: what a pod is given can neither be an option of ssh nor a line of its
+// configuration, and no shell runs it as a part of a number.
+func TestPodVariables(t *testing.T) {
+	t.Parallel()
+	ran := filepath.Join(t.TempDir(), "ran")
+	for script, list := range map[string][]string{
+		"leader": {"LWS_LEADER_ADDRESS=-oProxyCommand=touch " + ran + ".a", "LWS_GROUP_SIZE=2x", "IFLOWC_SSH_PORT=22\n  ProxyCommand touch " + ran, "IFLOWC_INTERFACE=-x", "LWS_LEADER_ADDRESS="},
+		"ranks":  {"LWS_GROUP_SIZE=a[$(touch " + ran + ")]", "LWS_WORKER_INDEX=-1", "IFLOWC_GPUS=99999", "IFLOWC_GPUS=1 + 1"},
+	} {
+		for _, variable := range list {
+			p := newPod(t, "true")
+			fakes(t, p.dir, map[string]string{"ssh": "touch " + ran, "mpirun": "touch " + ran})
+			p.env = append(p.env, "LWS_WORKER_INDEX=0", variable)
+			cmd, log := p.start(t, script, "serve")
+			status := ended(t, cmd)
+			text, _ := os.ReadFile(log)
+			name, _, _ := strings.Cut(variable, "=")
+			if _, err := os.Stat(ran); status != 2 || err == nil || !strings.Contains(string(text), name+"=") || !strings.Contains(string(text), "expected") {
+				t.Errorf("%s with %q: status %d, ran something: %v\n%s", script, variable, status, err == nil, text)
+			}
+		}
+	}
+}
+
 // TestPods runs the leader's and a worker's script with a real sshd.
 func TestPods(t *testing.T) {
 	t.Parallel()
