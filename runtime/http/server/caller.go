@@ -33,6 +33,12 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, 
 		w.Header().Set("Connection", "close")
 		return none, failure(errEnding)
 	}
+	if r.ProtoMajor > 1 && r.TLS == nil {
+		w.Header().Set("Connection", "close")
+		e := invalid("", "HTTP/2 needs TLS (--tls-cert and --tls-key); without it, use HTTP/1.1")
+		e.status = http.StatusHTTPVersionNotSupported
+		return none, e
+	}
 	if e := s.foreign(r); e != nil {
 		return none, e
 	}

@@ -24,16 +24,18 @@ type gate struct {
 	net.Listener
 	max, maxEach int // open connections in total, and per address
 
-	mu    sync.Mutex
-	open  int
-	peers map[string]*peer
+	mu       sync.Mutex
+	open     int
+	handlers int // running ones, of all connections
+	peers    map[string]*peer
 }
 
 // A peer is an address with open connections.
 type peer struct {
-	name  string
-	open  int
-	spare list.List // of *connection without a running request, most recently used first
+	name     string
+	open     int
+	handlers int
+	spare    list.List // of *connection without a running request, most recently used first
 }
 
 // A connection tracks whether it has a running request. A request counts as running
@@ -42,6 +44,7 @@ type connection struct {
 	net.Conn
 	gate *gate
 	peer *peer
+	rate readRate
 
 	// Guarded by gate.mu:
 	work   int           // running requests; HTTP/2 may have several
@@ -92,7 +95,7 @@ func (g *gate) admit(conn net.Conn) *connection {
 		p = &peer{name: name}
 		g.peers[name] = p
 	}
-	c := &connection{Conn: conn, gate: g, peer: p}
+	c := &connection{Conn: conn, gate: g, peer: p, rate: newReadRate()}
 	g.open++
 	p.open++
 	var victim *connection
@@ -179,10 +182,43 @@ func (c *connection) forget() {
 	}
 	c.gate.open--
 	c.peer.open--
-	if c.peer.open == 0 {
-		delete(c.gate.peers, c.peer.name)
+	c.gate.prune(c.peer)
+}
+
+// prune removes an address without connections. g.mu is held.
+func (g *gate) prune(p *peer) {
+	if p.open == 0 && p.handlers == 0 {
+		delete(g.peers, p.name)
 	}
 }
+
+// enter counts a handler, and leave its end. HTTP/2 has several on a connection: an address
+// may have as many as connections, and if all have more than that together, its share.
+// enter returns false if a handler of HTTP/2 is too many.
+func (c *connection) enter(http2 bool) bool {
+	g, p := c.gate, c.peer
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if http2 && (p.handlers >= g.maxEach || g.handlers >= g.max && p.handlers*len(g.peers) >= g.max) {
+		return false
+	}
+	g.handlers++
+	p.handlers++
+	return true
+}
+
+// leave ends what enter has begun.
+func (c *connection) leave() {
+	g, p := c.gate, c.peer
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.handlers--
+	p.handlers--
+	g.prune(p)
+}
+
+// atOnce is how soon after a request its reset makes it count as none.
+const atOnce = 20 * time.Millisecond
 
 // drop closes a connection that was unregistered; c may be nil.
 func (c *connection) drop() {
@@ -236,6 +272,30 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
+// entered counts a request's handler until leave is called, or returns a refusal.
+func entered(r *http.Request, x *exchange) (leave func(), e *apiError) {
+	c, ok := r.Context().Value(connectionKey{}).(*connection)
+	if !ok {
+		return func() {}, nil
+	}
+	x.from = c
+	if !c.enter(r.ProtoMajor == 2) {
+		return func() {}, tooMany(&access.Refusal{Limit: "concurrency", Text: "this address has too many requests on its HTTP/2 connections; wait for one to end"})
+	}
+	if r.ProtoMajor < 2 {
+		c.rate.lift()
+		return c.leave, nil
+	}
+	c.rate.credit(perRequest)
+	begun := time.Now()
+	return func() {
+		if r.Context().Err() != nil && time.Since(begun) < atOnce {
+			c.rate.credit(-perRequest)
+		}
+		c.leave()
+	}, nil
+}
+
 // working marks a request's connection as working from the moment the body is read
 // until done is called.
 func working(r *http.Request) (done func()) {
@@ -272,6 +332,7 @@ func (b *readWhole) end() {
 
 func (b *readWhole) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.connection.rate.credit(n)
 	if err == io.EOF {
 		b.end()
 	}

@@ -136,3 +136,65 @@ func TestGateFull(t *testing.T) {
 	}
 	g.has(4, 2)
 }
+
+// TestGateHandlers checks that an address cannot have more requests over HTTP/2 than
+// connections, and that all together leave others their share.
+func TestGateHandlers(t *testing.T) {
+	t.Parallel()
+	g := newGateTest(t) // for 6 connections, 3 of an address
+	_, c := g.dial("7.7.7.7:1")
+	_, d := g.dial("8.8.8.8:1")
+	_, e := g.dial("9.9.9.9:1")
+	for i := range 4 {
+		if c.enter(true) != (i < 3) || d.enter(true) != (i < 3) {
+			t.Errorf("request %d of an address", i)
+		}
+	}
+	if !c.enter(false) {
+		t.Error("a request over HTTP/1 was refused")
+	}
+	for i := range 3 {
+		if e.enter(true) != (i < 2) {
+			t.Errorf("request %d of a third address, while the others have 7 of 6", i)
+		}
+	}
+	for range 4 {
+		c.leave()
+	}
+	for range 3 {
+		c.Close()
+		d.leave()
+	}
+	e.leave()
+	g.has(2, 2)
+	if e.leave(); g.handlers != 0 || !c.enter(true) {
+		t.Errorf("%d requests are left", g.handlers)
+	}
+}
+
+// TestReadRate checks that only what a connection sends apart from requests is read slowly.
+func TestReadRate(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	r := readRate{left: otherFirst, at: at}
+	for range 1000 {
+		r.take(64<<10, at)
+		if r.credit(64 << 10); r.take(0, at) {
+			t.Fatalf("a request waits, with %d bytes left", r.left)
+		}
+	}
+	if r.take(r.left, at) || !r.take(otherRate, at) || !r.take(0, at.Add(time.Second/2)) || r.take(0, at.Add(2*time.Second)) {
+		t.Errorf("%d bytes are left of a flood", r.left)
+	}
+	for range 1000 { // requests that are reset at once
+		r.credit(perRequest)
+		r.take(200, at)
+		r.credit(-perRequest)
+	}
+	if !r.take(0, at) {
+		t.Errorf("%d bytes are left of 1,000 resets", r.left)
+	}
+	if r.take(1<<20, at); r.take(1, at.Add(time.Hour)) || r.left != otherMost {
+		t.Errorf("after an hour, a byte waits, with %d bytes left", r.left)
+	}
+}

@@ -12,7 +12,9 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -20,6 +22,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,5 +218,24 @@ func TestHostileConversations(t *testing.T) {
 		if took := time.Since(begun); took > 20*time.Second { // usually a tenth of a second
 			t.Errorf("%s: took %v", path, took)
 		}
+	}
+}
+
+// TestPriorKnowledge checks that HTTP/2 without TLS is refused at once.
+func TestPriorKnowledge(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) || !strings.HasPrefix(string(answer), "HTTP/1.1 505 ") || !strings.Contains(string(answer), "HTTP/2 needs TLS") {
+		t.Errorf("%q, %v", answer, err)
 	}
 }

@@ -65,12 +65,13 @@ const headerTimeout = 5 * time.Second
 // http returns the HTTP server. Its buffers per connection are bounded, so that
 // thousands of idle connections cost little.
 func (s *Server) http(l *Listening) *http.Server {
-	const streams, window = 64, 256 << 10 // per HTTP/2 connection
+	const streams, window, frame = 64, 64 << 10, 16 << 10 // per HTTP/2 connection
 	return &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: min(l.Requests, headerTimeout), ReadTimeout: l.Requests, IdleTimeout: l.Idle,
 		WriteTimeout: s.cfg.Timeout + l.Requests, MaxHeaderBytes: 32 << 10, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ConnContext: withConnection,
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window, MaxReadFrameSize: frame,
+			WriteByteTimeout: l.Requests}, // without it, a client that does not read keeps the answers to its pings here
 	}
 }
 

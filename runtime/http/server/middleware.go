@@ -38,6 +38,16 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 			}
 			s.finish(x, r, start)
 		}()
+		leave, e := entered(r, x)
+		defer leave()
+		if r.Context().Err() != nil { // reset before it began
+			x.status = statusGone
+			return
+		}
+		if e != nil {
+			writeError(x, r, e)
+			return
+		}
 		defer working(r)()
 		if s.cors(x, r) {
 			return
@@ -111,7 +121,8 @@ type exchange struct {
 	client string // name of the client, once it is identified
 	status int
 	bytes  int64
-	out    *sender // of a stream
+	out    *sender     // of a stream
+	from   *connection // nil in tests
 }
 
 func (x *exchange) WriteHeader(status int) {
@@ -127,6 +138,9 @@ func (x *exchange) Write(p []byte) (int, error) {
 	}
 	n, err := x.ResponseWriter.Write(p)
 	x.bytes += int64(n)
+	if x.from != nil {
+		x.from.rate.credit(n / 2) // for frames by which the client says that it has read
+	}
 	return n, err
 }
 

@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: a field is missing", a.name)
 		}
 	}
-	if len(names) < 38 {
+	if len(names) < 120 {
 		t.Errorf("%d attacks", len(names))
 	}
 	for _, in := range []info{{Context: 512, Vocab: 4096}, {Context: 8192, Vocab: 49152}} {

@@ -52,33 +52,33 @@ type seen struct {
 // generator cannot delay its clock.
 func runClient(args []string) error {
 	f := flag.NewFlagSet("client", flag.ExitOnError)
-	addr := f.String("addr", "", "")
 	key := f.String("key", "", "")
 	seconds := f.Float64("seconds", 1, "")
 	least := f.Int("least", 1, "")
 	wait := f.Duration("wait", time.Minute, "")
+	url := f.String("url", "", "")
 	f.Parse(args)
 	runtime.LockOSThread()
 	debug.SetGCPercent(1000)
 	var out seen
-	client := &http.Client{Timeout: *wait}
+	client := &http.Client{Timeout: *wait, Transport: &http.Transport{TLSClientConfig: anyCertificate(), ForceAttemptHTTP2: true}}
 	start := time.Now()
 	for i := uint64(0); ; i++ {
 		took := time.Since(start).Seconds()
 		if took > *seconds && (len(out.Whole)+len(out.Failed) >= *least || took > 3**seconds) {
 			break
 		}
-		out.one(client, *addr, *key, i)
+		out.one(client, *url, *key, i)
 		time.Sleep(clientPause)
 	}
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
 // one sends one request and records the times.
-func (s *seen) one(client *http.Client, addr, key string, i uint64) {
+func (s *seen) one(client *http.Client, url, key string, i uint64) {
 	stream := i%2 == 1
 	body, _ := json.Marshal(map[string]any{"prompt": words(clientPrompt, i+uint64(time.Now().UnixNano())), "max_tokens": clientTokens, "temperature": 0, "ignore_eos": true, "stream": stream})
-	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/v1/completions", bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, url+"/v1/completions", bytes.NewReader(body))
 	if err != nil {
 		s.Failed = append(s.Failed, err.Error())
 		return
@@ -131,7 +131,7 @@ func (o *options) behave(s *service) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	c := exec.Command(self, "client", "-addr", s.addr, "-key", key, "-seconds", fmt.Sprint(o.seconds), "-least", fmt.Sprint(o.least), "-wait", o.wait.String())
+	c := exec.Command(self, "client", "-url", s.url(), "-key", key, "-seconds", fmt.Sprint(o.seconds), "-least", fmt.Sprint(o.least), "-wait", o.wait.String())
 	c.Stderr = os.Stderr
 	text, err := c.Output()
 	if err != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -64,7 +65,7 @@ type phase struct {
 
 // measure starts a fresh service, puts it under a load, and runs the client.
 func (o *options) measure(a *attack) (p phase, err error) {
-	s, err := o.start(a.keyless)
+	s, err := o.start(a)
 	if err != nil {
 		return p, err
 	}
@@ -82,7 +83,11 @@ func (o *options) measure(a *attack) (p phase, err error) {
 	begun := time.Now()
 	l, end := run(s, a.workers, a.pause, what)
 	time.Sleep(time.Duration(min(0.3, o.seconds/4) * float64(time.Second))) // the load starts before the client
-	p.seen, err = o.behave(s)
+	stop, err := a.begin(s)
+	if err == nil {
+		p.seen, err = o.behave(s)
+		err = cmp.Or(stop(), err)
+	}
 	if err != nil {
 		return p, err
 	}
@@ -124,10 +129,10 @@ func (s *service) health() func() float64 {
 	var slowest time.Duration
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext}}
+		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext, TLSClientConfig: anyCertificate()}}
 		for ctx.Err() == nil && s.alive() {
 			begun := time.Now()
-			answer, err := client.Get("http://" + s.addr + "/health")
+			answer, err := client.Get(s.url() + "/health")
 			took := time.Since(begun)
 			switch {
 			case !s.alive():

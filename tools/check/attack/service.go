@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type service struct {
 	info    info
 	most    float64 // MB that it announces as its maximum; 0: none
 	keyless bool
+	tls     bool
 
 	cmd     *exec.Cmd
 	log     string // file with its output
@@ -53,13 +55,20 @@ type info struct {
 var atMost = regexp.MustCompile(`memory: at most ([\d.]+) MB`)
 
 // start runs a fresh service and waits until it listens.
-func (o *options) start(keyless bool) (*service, error) {
-	s := &service{keyless: keyless, exited: make(chan struct{}), log: filepath.Join(o.scratch, "serve.log")}
+func (o *options) start(a *attack) (*service, error) {
+	s := &service{keyless: a.keyless, tls: a.tls, exited: make(chan struct{}), log: filepath.Join(o.scratch, "serve.log")}
 	args := []string{"serve", "--port", "0"}
-	if !keyless {
+	if !s.keyless {
 		args = append(args, "--api-key", goodKey, "--api-key", evilKey)
 	}
-	s.cmd = o.limit.command(o.bin, append(args, strings.Fields(o.flags)...))
+	if s.tls {
+		cert, key, err := o.certificate()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--tls-cert", cert, "--tls-key", key)
+	}
+	s.cmd = o.limit.command(o.bin, slices.Concat(args, a.flags, strings.Fields(o.flags)))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := os.Create(s.log)
 	if err != nil {
@@ -164,7 +173,7 @@ func (s *service) ask(method, path, key string, body any) ([]byte, error) {
 	if body != nil {
 		data, _ = json.Marshal(body)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+path, strings.NewReader(string(data)))
+	r, err := http.NewRequestWithContext(ctx, method, s.url()+path, strings.NewReader(string(data)))
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +181,7 @@ func (s *service) ask(method, path, key string, body any) ([]byte, error) {
 	if !s.keyless {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	a, err := http.DefaultClient.Do(r)
+	a, err := askClient.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,14 @@ type attack struct {
 	pause   time.Duration          // between two requests of a worker
 	like    ordinary               // the ordinary load of equal size
 	keyless bool                   // the service has no keys, so addresses identify clients
+	tls     bool                   // over HTTPS, the client over HTTP/2
 	expect  []int                  // statuses; nil: those of usual
 	must    int                    // a status that must occur; 0: none
 	bare    bool                   // a 400 may have no message, because the request was not HTTP
 	check   func(s *service) error // run before the attack, on an idle service
 	after   func(s *service) error // run after it
+	flags   []string               // more flags of serve
+	during  func(s *service) (stop func() error, err error)
 	do      func(in info) act
 }
 
@@ -39,6 +42,14 @@ func (a *attack) expected() []int {
 	return a.expect
 }
 
+// begin begins what happens beside the load; stop ends it.
+func (a *attack) begin(s *service) (stop func() error, err error) {
+	if a.during == nil {
+		return func() error { return nil }, nil
+	}
+	return a.during(s)
+}
+
 func (a *attack) size() string {
 	text := fmt.Sprintf("%d at once", a.workers)
 	if a.pause > 0 {
@@ -50,7 +61,7 @@ func (a *attack) size() string {
 // attacks are all of them.
 func attacks() []attack {
 	return slices.Concat(samplingAttacks(), choiceAttacks(), textAttacks(), grammarAttacks(), schemaAttacks(), shareAttacks(), cacheAttacks(),
-		storeAttacks(), jsonAttacks(), listAttacks(), templateAttacks(), connectionAttacks(), bodyAttacks(), readerAttacks(), httpAttacks())
+		storeAttacks(), jsonAttacks(), listAttacks(), templateAttacks(), connectionAttacks(), bodyAttacks(), readerAttacks(), httpAttacks(), http2Attacks(), tlsAttacks(), clockAttacks())
 }
 
 // Ordinary loads of the usual sizes.
@@ -159,7 +170,7 @@ func (o *options) one(bases *baselines, a *attack) (result, error) {
 	var base, under phase
 	last := -1
 	for range o.rounds {
-		at, p, err := bases.get(a.like, a.keyless)
+		at, p, err := bases.get(a)
 		if err != nil {
 			return result{}, err
 		}
@@ -235,12 +246,13 @@ type baseline struct {
 func newBaselines(o *options) *baselines { return &baselines{o: o, last: map[string]baseline{}} }
 
 // get repeats a measurement that is too old, because a machine's speed drifts.
-func (b *baselines) get(l ordinary, keyless bool) (int, phase, error) {
-	key := fmt.Sprint(l, keyless)
+func (b *baselines) get(a *attack) (int, phase, error) {
+	l := a.like
+	key := fmt.Sprint(l, a.keyless, a.tls)
 	if old, ok := b.last[key]; ok && time.Since(old.when) < b.o.fresh {
 		return old.n, old.phase, nil
 	}
-	p, err := b.o.measure(&attack{keyless: keyless, workers: l.clients, do: l.act})
+	p, err := b.o.measure(&attack{keyless: a.keyless, tls: a.tls, workers: l.clients, do: l.act})
 	if err != nil {
 		return 0, p, err
 	}
