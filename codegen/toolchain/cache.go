@@ -24,10 +24,6 @@ type Cache struct {
 	made atomic.Bool // something was added
 }
 
-// staleAfter is the age at which another process's private folder counts as
-// left behind by a crash.
-const staleAfter = 24 * time.Hour
-
 // OpenCache returns the cache at dir; "" means $IFLOWC_CACHE, else the folder
 // iflowc in the user's cache directory. It makes the folder and removes
 // leftovers of killed processes. Close it after use.
@@ -45,8 +41,14 @@ func OpenCache(dir string) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{Dir: dir, lock: lock}
-	for _, path := range c.leftBehind(staleAfter) {
-		os.RemoveAll(path)
+	if lock.exclusive() { // no process is at work there; their age alone would not tell, since the clock may have been set
+		for _, path := range c.leftBehind() {
+			os.RemoveAll(path)
+		}
+	}
+	if err := lock.share(); err != nil {
+		lock.close()
+		return nil, fmt.Errorf("build cache %s: another iflowc process keeps it: %w", dir, err)
 	}
 	return c, nil
 }

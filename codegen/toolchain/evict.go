@@ -32,8 +32,9 @@ const (
 // program may have its path and be about to open it.
 const grace = 10 * time.Minute
 
-// staleUnderLock is staleAfter for a process with exclusive access to the cache.
-const staleUnderLock = time.Hour
+// staleAfter is the age at which a private file or folder counts as left behind by a crash,
+// for a process with exclusive access to the cache.
+const staleAfter = time.Hour
 
 // A Usage is the disk space of the cache entries that can be rebuilt.
 type Usage struct {
@@ -109,7 +110,7 @@ func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed in
 		moved++
 		return os.Rename(path, filepath.Join(bin, strconv.Itoa(moved)))
 	}
-	for _, path := range c.leftBehind(staleUnderLock) {
+	for _, path := range c.leftBehind() {
 		if err := move(path); err != nil {
 			return bin, freed, fmt.Errorf("build cache: %w", err)
 		}
@@ -118,7 +119,8 @@ func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed in
 	now := time.Now()
 	for _, e := range entries {
 		age := now.Sub(e.used)
-		if age < min(unused, grace) || (limit < 0 || usage.Bytes-freed <= limit) && age < unused {
+		// Age is negative if the clock was set back since the last use.
+		if age.Abs() < min(unused, grace) || (limit < 0 || usage.Bytes-freed <= limit) && age < unused {
 			continue
 		}
 		if err := move(e.path); err != nil {
@@ -136,11 +138,11 @@ func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed in
 
 // leftBehind lists the leftovers of killed processes: private folders, and libraries
 // that a binary was about to load.
-func (c *Cache) leftBehind(age time.Duration) (paths []string) {
+func (c *Cache) leftBehind() (paths []string) {
 	for _, pattern := range []string{"tmp/*", "model-*.so"} {
 		list, _ := filepath.Glob(filepath.Join(c.Dir, pattern))
 		for _, path := range list {
-			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > age {
+			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > staleAfter {
 				paths = append(paths, path)
 			}
 		}

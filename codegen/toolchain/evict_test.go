@@ -80,6 +80,35 @@ func TestEvictOldestFirst(t *testing.T) {
 	}
 }
 
+// TestEvictClock: entries from the future do not stay forever, and after the clock
+// was set forward, what another process is making stays.
+func TestEvictClock(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "obj", "aa", "bb")
+	needLocks(t, c)
+	for _, key := range []string{"aa", "bb"} {
+		age(t, c.Path("obj", key, ".x"), -365)
+	}
+	private := filepath.Join(c.Dir, "tmp", "obj-1")
+	if err := os.Mkdir(private, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	age(t, private, 365)
+	if other, err := OpenCache(c.Dir); err != nil {
+		t.Error(err)
+	} else if other.Close(); !exists(private) {
+		t.Error("what another process is making was removed")
+	}
+	if freed, err := c.Evict(1000, Never); err != nil || freed != 1000 || len(held(c, "obj")) != 1 {
+		t.Errorf("%d bytes freed, %v left (%v)", freed, held(c, "obj"), err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 func TestEvictUnused(t *testing.T) {
 	t.Parallel()
 	c := filled(t, "weights", "aa1", "bb2", "cc3")

@@ -29,7 +29,7 @@ type accessFlags struct {
 	Proxies       []string `name:"trusted-proxy" placeholder:"CIDR" help:"Trusted proxies: X-Forwarded-For and Forwarded name the client's address."`
 	Hosts         []string `name:"allowed-host" placeholder:"NAME" help:"Accepted Host headers, besides localhost."`
 	CORS          []string `name:"cors" placeholder:"ORIGIN" help:"Allowed CORS origins; * allows all."`
-	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all clients; faster, but response times reveal other clients' prefixes."`
+	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the caches of prefixes and grammars among all clients; faster, but response times reveal other clients' prompts and schemas."`
 }
 
 // control returns the access control for the flags.

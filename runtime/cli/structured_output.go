@@ -17,6 +17,7 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.Ca
 	maker := grammar.NewMaker(vocab, t.Bytes, eos)
 	calls := grammar.NewMaker(vocab, withMarks(t, format), eos)
 	return func(c server.Constraint) (decode.Mask, error) {
+		maker, calls := maker.In(c.Scope), calls.In(c.Scope)
 		switch c.Kind {
 		case "json_object":
 			return maskOf(maker.Object())

@@ -38,14 +38,20 @@ func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 	if priority < c.MaxPriority {
 		return scheduler.Job{}, tooUrgent(c, priority)
 	}
-	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt, Request: requestOf(r), Charge: c.Charger()}
+	j := scheduler.Job{Client: c.Name, User: cmp.Or(p.User, p.Safety), Priority: priority, PrefixScope: s.scope(c) + "\x00" + p.CacheSalt, Request: requestOf(r), Charge: c.Charger()}
 	if a := selected(r); a != nil {
 		j.Adapter = a.Adapter
 	}
-	if s.cfg.SharePrefixes {
-		j.PrefixScope = "\x00" + p.CacheSalt
-	}
 	return j, nil
+}
+
+// scope separates what is cached for a client from what is for others, whose requests it
+// could otherwise recognize by response times.
+func (s *Server) scope(c *access.Caller) string {
+	if s.cfg.SharePrefixes {
+		return ""
+	}
+	return c.Name
 }
 
 // tooUrgent returns the error for a priority that is more urgent than the key allows.

@@ -270,6 +270,7 @@ func (s *Server) samplers(r *http.Request, p *sampling, g generation, limit int)
 
 // constrain returns the token mask of a choice.
 func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err error) {
+	c.Scope = s.scope(callerOf(r))
 	if err := s.work(r, func(func() error) error {
 		m, err = s.cfg.Constrain(c)
 		return nil

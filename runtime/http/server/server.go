@@ -73,6 +73,7 @@ type Config struct {
 // A Constraint is the constraint of structured output.
 type Constraint struct {
 	Key    string // key of the request that sets it
+	Scope  string // what is cached for it must not be found in another scope
 	Kind   string // "json_object", "json_schema", "regex", "grammar", "tool"
 	Schema []byte // of json_schema: the JSON Schema; of tool: that of an answer that may come instead of a call, or nil
 	Text   string // of regex and grammar

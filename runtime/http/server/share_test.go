@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/access"
 	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 // TestManyPrompts checks that a request with more prompts than the queue has room for
@@ -83,6 +85,39 @@ func TestPrefixesOfOthers(t *testing.T) {
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != 200 || out.Usage.Details.Cached > 0 != c.reused {
 			t.Errorf("request %d of key %s with salt %q: status %d, %d tokens reused (%v)", i, c.key, c.salt, resp.StatusCode, out.Usage.Details.Cached, err)
+		}
+	}
+}
+
+// TestGrammarsOfOthers checks that grammars are cached for a key alone.
+func TestGrammarsOfOthers(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[bool]string{false: "[a b a]", true: "[  ]"} {
+		var scopes []string
+		s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+			c.SharePrefixes = share
+			c.Constrain = func(c server.Constraint) (decode.Mask, error) {
+				scopes = append(scopes, c.Scope)
+				return nil, errors.New("no mask")
+			}
+			c.Access = controlled(t, access.Options{Registry: c.Registry, Load: func() ([]access.Key, error) {
+				return access.Parse("keys", []byte("- {name: a, key: A}\n- {name: b, key: B}\n"))
+			}})
+		})
+		for _, key := range []string{"A", "B", "A"} {
+			req, err := http.NewRequest("POST", s.URL+"/v1/completions", strings.NewReader(`{"prompt":"a","guided_regex":"a"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+key)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		if got := fmt.Sprint(scopes); got != want {
+			t.Errorf("shared %v: scopes %s, expected %s", share, got, want)
 		}
 	}
 }

@@ -14,14 +14,19 @@ const maxKept = 32
 // grammars. It is safe for concurrent use.
 type Maker struct {
 	vocabulary func() (*Vocabulary, error)
+	scope      string
+	*cache
+}
 
+type cache struct {
 	mu    sync.Mutex
 	known map[source]*list.Element
 	order *list.List // of *kept, most recently used first
 }
 
-// source is the kind and the text that a grammar is compiled from.
-type source struct{ kind, text string }
+// source is who a grammar was compiled for, and the kind and the text that it is compiled
+// from.
+type source struct{ scope, kind, text string }
 
 type kept struct {
 	source
@@ -33,29 +38,34 @@ type kept struct {
 func NewMaker(size int, text func(id int32) []byte, eos []int32) *Maker {
 	return &Maker{
 		vocabulary: sync.OnceValues(func() (*Vocabulary, error) { return NewVocabulary(size, text, eos) }),
-		known:      map[source]*list.Element{},
-		order:      list.New(),
+		cache:      &cache{known: map[source]*list.Element{}, order: list.New()},
 	}
+}
+
+// In returns a Maker with the same vocabulary and cache that finds no grammar of another
+// scope, so that the time for a grammar does not tell who has used it.
+func (m *Maker) In(scope string) *Maker {
+	return &Maker{vocabulary: m.vocabulary, scope: scope, cache: m.cache}
 }
 
 // Object returns a Matcher for any JSON object.
 func (m *Maker) Object() (*Matcher, error) {
-	return m.start(source{"object", ""}, func() (*Grammar, error) { return AnyObject(), nil })
+	return m.start(source{kind: "object"}, func() (*Grammar, error) { return AnyObject(), nil })
 }
 
 // Schema returns a Matcher for the JSON values of a schema.
 func (m *Maker) Schema(schema []byte) (*Matcher, error) {
-	return m.start(source{"schema", string(schema)}, func() (*Grammar, error) { return ParseSchema(schema) })
+	return m.start(source{m.scope, "schema", string(schema)}, func() (*Grammar, error) { return ParseSchema(schema) })
 }
 
 // Regex returns a Matcher for texts that match the whole pattern.
 func (m *Maker) Regex(pattern string) (*Matcher, error) {
-	return m.start(source{"regex", pattern}, func() (*Grammar, error) { return ParseRegex(pattern) })
+	return m.start(source{m.scope, "regex", pattern}, func() (*Grammar, error) { return ParseRegex(pattern) })
 }
 
 // GBNF returns a Matcher for the texts of a GBNF grammar.
 func (m *Maker) GBNF(text string) (*Matcher, error) {
-	return m.start(source{"gbnf", text}, func() (*Grammar, error) { return ParseGBNF(text) })
+	return m.start(source{m.scope, "gbnf", text}, func() (*Grammar, error) { return ParseGBNF(text) })
 }
 
 // Call returns a Matcher for a call of one of the tools. If answer is not nil, it is the
@@ -69,7 +79,7 @@ func (m *Maker) Call(format CallFormat, tools []Tool, answer []byte) (*Matcher, 
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
-	return m.start(source{"call", string(key)}, func() (*Grammar, error) { return parseCall(format, tools, answer) })
+	return m.start(source{m.scope, "call", string(key)}, func() (*Grammar, error) { return parseCall(format, tools, answer) })
 }
 
 func (m *Maker) start(s source, parse func() (*Grammar, error)) (*Matcher, error) {

@@ -143,3 +143,34 @@ func TestMakerConcurrent(t *testing.T) {
 		t.Errorf("%d grammars in order, %d in the map", m.order.Len(), len(m.known))
 	}
 }
+
+// TestScopes checks that grammars are found within a scope alone.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	m := testMaker()
+	a, b := m.In("a"), m.In("b")
+	compiled := 0
+	for _, maker := range []*Maker{a, b, a, m.In("b"), m} {
+		if _, err := maker.grammar(source{maker.scope, "regex", "a+"}, func() (*Grammar, error) {
+			compiled++
+			return ParseRegex("a+")
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if compiled != 3 {
+		t.Errorf("%d grammars for three scopes", compiled)
+	}
+	for _, err := range []error{errOf(a.Regex("b")), errOf(a.GBNF("root ::= \"a\"")), errOf(a.Schema([]byte("{}"))), errOf(a.Call(CallFormat{Name: "name", Arguments: "arguments"}, []Tool{{Name: "f"}}, nil))} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for s := range m.known {
+		if s.scope == "" && s.text != "a+" {
+			t.Errorf("a grammar of kind %s has no scope", s.kind)
+		}
+	}
+}
+
+func errOf(_ *Matcher, err error) error { return err }

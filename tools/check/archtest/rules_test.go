@@ -52,6 +52,59 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
+// wallClock are the files of the runtime that may ask for the time of day, and what for.
+var wallClock = map[string]string{
+	"runtime/http/server/chat.go":             "created",
+	"runtime/http/server/completions.go":      "created",
+	"runtime/http/server/rerank.go":           "created",
+	"runtime/http/server/responses.go":        "completed_at",
+	"runtime/http/server/responses_output.go": "created_at",
+	"runtime/http/server/status.go":           "created",
+	"runtime/text/jinja/strftime.go":          "strftime_now",
+}
+
+// TestWallClock: durations come from the monotonic clock, so that a clock that is set ends no
+// request and no limit. What loses it stands only in the files above; C reads CLOCK_MONOTONIC.
+func TestWallClock(t *testing.T) {
+	loses := []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "ModTime"}
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if !strings.HasPrefix(s.path, "runtime/") || s.isTest() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(loses, f.Sel.Name) {
+				if used[s.path] = true; wallClock[s.path] == "" {
+					t.Errorf("%s: %s: is the difference of such times used? If not, add the file to wallClock", s.path, f.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	for path := range wallClock {
+		if !used[path] {
+			t.Errorf("%s does not ask for the time of day: remove it from wallClock", path)
+		}
+	}
+	for _, path := range files(t, func(p string) bool {
+		return strings.HasPrefix(p, "templates/") && (strings.HasSuffix(p, ".c") || strings.HasSuffix(p, ".h"))
+	}) {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"CLOCK_REALTIME", "gettimeofday", "_timedwait", "_timedlock"} {
+			if strings.Contains(string(text), name) {
+				t.Errorf("%s: %s depends on the wall clock", path, name)
+			}
+		}
+	}
+}
+
 // TestNoCatchAllPackages: a package is named by what it is about.
 func TestNoCatchAllPackages(t *testing.T) {
 	for _, s := range sources(t) {

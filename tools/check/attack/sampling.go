@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -121,7 +122,10 @@ func shareAttacks() []attack {
 // cacheAttacks repeat requests of other clients.
 func cacheAttacks() []attack {
 	return []attack{
-		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: fewAsk, check: probe, do: func(in info) act {
+		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: fewAsk, check: probePrompts, do: func(in info) act {
+			return ask(in.fresh(in.scale(128), obj{"max_tokens": 1}))
+		}},
+		{name: "grammar-probe", sends: "schemas of the client: they may not be ready for another key", workers: 16, like: fewAsk, check: probeGrammars, do: func(in info) act {
 			return ask(in.fresh(in.scale(128), obj{"max_tokens": 1}))
 		}},
 		{name: "cache-flush", sends: "prompts that are new each time, so that the cache forgets", workers: 16, like: fewRead, do: func(in info) act {
@@ -130,31 +134,47 @@ func cacheAttacks() []attack {
 	}
 }
 
-// probe lets the client send a request, and the attacker the same one after it.
-// A shared cache would show in cached_tokens or in the response time.
-func probe(s *service) error {
+// probePrompts looks for the client's prompts.
+func probePrompts(s *service) error {
+	n := s.info.scale(1000)
+	return s.probe(func() obj { return obj{"prompt": s.info.ids(n), "max_tokens": 1} })
+}
+
+// probeGrammars looks for the client's schemas.
+func probeGrammars(s *service) error {
+	return s.probe(func() obj {
+		list := make([]string, 400)
+		for i := range list {
+			list[i] = fmt.Sprintf("%016x", rand.Uint64())
+		}
+		return obj{"prompt": "a", "max_tokens": 1, "guided_json": obj{"enum": list}}
+	})
+}
+
+// probe lets the client send a request, and the attacker the same one after it, and a new
+// one. A shared cache would show in cached_tokens or in the response time.
+func (s *service) probe(make func() obj) error {
 	const each = 12
 	var known, fresh []float64
-	ask := func(key string, prompt []int) (cached int, took float64, err error) {
+	ask := func(key string, body obj) (cached int, took float64, err error) {
 		begun := time.Now()
-		text, err := s.ask(http.MethodPost, completions, key, obj{"prompt": prompt, "max_tokens": 1})
+		text, err := s.ask(http.MethodPost, completions, key, body)
 		took = ms(time.Since(begun))
 		if err != nil {
 			return 0, 0, err
 		}
 		return cachedTokens(text), took, nil
 	}
-	n := s.info.scale(1000)
 	for range each {
-		prompt, other := s.info.ids(n), s.info.ids(n)
-		if _, _, err := ask(goodKey, prompt); err != nil {
+		body, other := make(), make()
+		if _, _, err := ask(goodKey, body); err != nil {
 			return err
 		}
 		for _, p := range []struct {
-			prompt []int
-			times  *[]float64
-		}{{prompt, &known}, {other, &fresh}} {
-			cached, took, err := ask(evilKey, p.prompt)
+			body  obj
+			times *[]float64
+		}{{body, &known}, {other, &fresh}} {
+			cached, took, err := ask(evilKey, p.body)
 			if err != nil {
 				return err
 			}
@@ -165,7 +185,7 @@ func probe(s *service) error {
 		}
 	}
 	if at(known, .5) < 0.7*at(fresh, .5) {
-		return fmt.Errorf("a prompt of another key takes %.1f ms, a new one %.1f", at(known, .5), at(fresh, .5))
+		return fmt.Errorf("what another key has sent takes %.1f ms, something new %.1f", at(known, .5), at(fresh, .5))
 	}
 	return nil
 }
