@@ -6,7 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // wrap inserts statements into a graph with the usual inputs and declarations. The

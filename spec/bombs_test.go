@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // TestSpecBombs: model specs that expand, nest, repeat or state numbers at any length are

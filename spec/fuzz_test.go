@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // FuzzSpec parses arbitrary text as a model spec. Accepted specs are resolved

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 var model = map[string]string{

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // sideFiles are the files of a model folder that say how to use the model, each with a

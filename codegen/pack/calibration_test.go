@@ -12,9 +12,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // wantSet opens a file with a matrix "want" of 128 columns.

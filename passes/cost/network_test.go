@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/passes/cost"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 func TestUnits(t *testing.T) {

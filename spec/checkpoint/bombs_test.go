@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // Fields of a member in the directory of an archive, by offset.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // openAll opens weights and reads tensors, up to a few MB.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // TestTokenizerBombs: tokenizer files that nest, repeat or state numbers without a limit

@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // loadTestdata loads a folder of testdata/models.

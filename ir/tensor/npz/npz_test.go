@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor/npz/npztest"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // TestNPZ reads each type, stored and deflated, with one and with zero dimensions.

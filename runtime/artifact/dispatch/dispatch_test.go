@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 var matmuls = []manifest.Matmul{

@@ -7,8 +7,8 @@ import (
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // TestGGUF reads every type in which llama.cpp stores adapters.

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
-	"github.com/iflowc/iflowc/runtime/kit/hostiletest"
+	"github.com/iflowc/iflowc/tools/check/hostiletest"
 )
 
 // smallItems have every layout, indices, a block type, a plain one, and sparse
