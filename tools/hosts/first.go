@@ -79,6 +79,10 @@ func mountOwn() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
+	// Programs look there for network devices, such as MPICH's UCX.
+	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("sysfs on /sys: %w", err)
+	}
 	for _, dir := range []string{"/tmp", "/run", "/home", "/root", "/dev/shm"} {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=1777"); err != nil {
 			return fmt.Errorf("tmpfs on %s: %w", dir, err)
