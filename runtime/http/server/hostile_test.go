@@ -4,22 +4,13 @@ package server_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -32,6 +23,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/grammar"
+	"github.com/iflowc/iflowc/tools/check/selfsigned"
 )
 
 // nested nests a text n times.
@@ -125,8 +117,11 @@ func TestHostileConstraints(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	cert, key, pool := certificate(t)
-	l := server.Listening{Address: "127.0.0.1:0", Cert: cert, Key: key}
+	cert, err := selfsigned.Write(t.TempDir(), "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := server.Listening{Address: "127.0.0.1:0", Cert: cert.File, Key: cert.KeyFile}
 	listener, err := l.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +130,7 @@ func TestTLS(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.New(withoutCounts(s.cfg)).Run(ctx, listener, l) }()
 	client := func(versions ...uint16) *http.Client {
-		c := &tls.Config{RootCAs: pool}
+		c := &tls.Config{RootCAs: cert.Pool}
 		if len(versions) > 0 {
 			c.MaxVersion = versions[0]
 		}
@@ -163,37 +158,6 @@ func TestTLS(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-}
-
-// certificate creates one for 127.0.0.1, as files and as a pool for clients.
-func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(public)
-	for path, data := range map[string][]byte{cert: public, key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key, pool
 }
 
 // TestHostileConversations checks that conversations of very many parts are refused

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/iflowc/iflowc/tools/check/selfsigned"
 )
 
 // The two clients. Each key has its own share of the service.
@@ -62,11 +64,11 @@ func (o *options) start(a *attack) (*service, error) {
 		args = append(args, "--api-key", goodKey, "--api-key", evilKey)
 	}
 	if s.tls {
-		cert, key, err := o.certificate()
+		cert, err := selfsigned.Write(o.scratch, "127.0.0.1")
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, "--tls-cert", cert, "--tls-key", key)
+		args = append(args, "--tls-cert", cert.File, "--tls-key", cert.KeyFile)
 	}
 	s.cmd = o.limit.command(o.bin, slices.Concat(args, a.flags, strings.Fields(o.flags)))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -3,17 +3,9 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -28,36 +20,6 @@ func (s *service) url() string {
 		return "https://" + s.addr
 	}
 	return "http://" + s.addr
-}
-
-// certificate writes the files of a certificate, once.
-func (o *options) certificate() (cert, key string, err error) {
-	cert, key = filepath.Join(o.scratch, "cert.pem"), filepath.Join(o.scratch, "key.pem")
-	if _, err := os.Stat(key); err == nil {
-		return cert, key, nil
-	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		return "", "", err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", "", err
-	}
-	for _, f := range []struct {
-		path, kind string
-		der        []byte
-	}{{cert, "CERTIFICATE", der}, {key, "PRIVATE KEY", secret}} {
-		if err := os.WriteFile(f.path, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600); err != nil {
-			return "", "", err
-		}
-	}
-	return cert, key, nil
 }
 
 // secure shakes hands over a connection; protocol is "h2" or "http/1.1". It returns nil after

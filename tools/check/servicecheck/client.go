@@ -6,51 +6,16 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/tools/check/selfsigned"
 )
-
-// A certificate is one for proxyHost that signs itself.
-type certificate struct {
-	file, keyFile string
-	pool          *x509.CertPool
-}
-
-func newCertificate(dir string) (c certificate, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return c, err
-	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{proxyHost}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
-	if err != nil {
-		return c, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return c, err
-	}
-	c = certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), x509.NewCertPool()}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	c.pool.AppendCertsFromPEM(text)
-	if err := os.WriteFile(c.file, text, 0o600); err != nil {
-		return c, err
-	}
-	return c, os.WriteFile(c.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600)
-}
 
 // A client sends requests to a proxy, from clientAddress.
 type client struct {
@@ -61,12 +26,12 @@ type client struct {
 
 const clientAddress = "127.0.0.2"
 
-func newClient(name, addr string, cert certificate) *client {
+func newClient(name, addr string, cert selfsigned.Certificate) *client {
 	_, port, _ := net.SplitHostPort(addr)
 	dial := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientAddress)}}
 	return &client{name, port, http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		ForceAttemptHTTP2: true,
-		TLSClientConfig:   &tls.Config{RootCAs: cert.pool},
+		TLSClientConfig:   &tls.Config{RootCAs: cert.Pool},
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial.DialContext(ctx, "tcp", addr) },
 	}}}
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/iflowc/iflowc/tools/check/selfsigned"
 )
 
 // proxyHost is the name in the proxies' files.
@@ -21,13 +23,13 @@ type proxy struct {
 	name, file string
 	// command returns the command for a file, at an address with a certificate. It writes
 	// what the program needs beside the file into dir.
-	command func(dir, text, addr string, cert certificate) ([]string, error)
+	command func(dir, text, addr string, cert selfsigned.Certificate) ([]string, error)
 }
 
 var proxies = []proxy{{"nginx", "nginx.conf", nginxCommand}, {"caddy", "Caddyfile", caddyCommand}}
 
 // front starts a proxy with its file, changed by the given pairs, in front of a service.
-func (p proxy) front(dir string, cert certificate, service string, pairs ...string) (*process, error) {
+func (p proxy) front(dir string, cert selfsigned.Certificate, service string, pairs ...string) (*process, error) {
 	addr := freeAddress()
 	dir = filepath.Join(dir, p.name+strings.TrimPrefix(addr, "127.0.0.1:"))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -59,9 +61,9 @@ func change(text string, pairs ...string) (string, error) {
 	return text, nil
 }
 
-func nginxCommand(dir, text, addr string, cert certificate) ([]string, error) {
+func nginxCommand(dir, text, addr string, cert selfsigned.Certificate) ([]string, error) {
 	text, err := change(text, "listen 443 ssl;", "listen "+addr+" ssl;", "listen [::]:443 ssl;", "",
-		"/etc/ssl/"+proxyHost+".crt", cert.file, "/etc/ssl/private/"+proxyHost+".key", cert.keyFile)
+		"/etc/ssl/"+proxyHost+".crt", cert.File, "/etc/ssl/private/"+proxyHost+".key", cert.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +75,10 @@ func nginxCommand(dir, text, addr string, cert certificate) ([]string, error) {
 	return []string{"nginx", "-p", dir, "-e", "error.log", "-c", path}, os.WriteFile(path, []byte(main+text+"}\n"), 0o600)
 }
 
-func caddyCommand(dir, text, addr string, cert certificate) ([]string, error) {
+func caddyCommand(dir, text, addr string, cert selfsigned.Certificate) ([]string, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	text, err := change(text, "\n"+proxyHost+" {\n", "\n{\nadmin off\nauto_https disable_redirects\nhttps_port "+port+
-		"\n}\n"+proxyHost+" {\nbind 127.0.0.1\ntls "+cert.file+" "+cert.keyFile+"\n")
+		"\n}\n"+proxyHost+" {\nbind 127.0.0.1\ntls "+cert.File+" "+cert.KeyFile+"\n")
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +88,7 @@ func caddyCommand(dir, text, addr string, cert certificate) ([]string, error) {
 
 // checkProxies checks each proxy in front of a service with keys and of one without.
 func checkProxies(r *results, dir, bin string, keyed, open *process) error {
-	cert, err := newCertificate(dir)
+	cert, err := selfsigned.Write(dir, proxyHost)
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func checkProxies(r *results, dir, bin string, keyed, open *process) error {
 
 // nginxTimeout compares nginx' timeout with the default of serve, and checks that a
 // shorter one ends a silent answer.
-func nginxTimeout(dir, bin string, p proxy, cert certificate, relay *relay) error {
+func nginxTimeout(dir, bin string, p proxy, cert selfsigned.Certificate, relay *relay) error {
 	text, err := os.ReadFile("deploy/proxy/nginx.conf")
 	if err != nil {
 		return err
