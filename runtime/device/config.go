@@ -24,8 +24,8 @@ type Config struct {
 	Cells     int
 	CellBytes []int64
 	// Populate makes the device allocate physical memory for pages in the background,
-	// before they are used, if it can.
-	Populate bool
+	// before they are used, if it can: for so many first, then for Step.KVPages. 0: it does not.
+	Populate int
 
 	MaxTokens, MaxOutRows, MaxSeqs int // per step
 	MaskWords                      int // mask words per token; 0: no draft trees

@@ -12,10 +12,6 @@ import (
 // walks cost a third of the DRAM bandwidth.
 const HugePage = 2 << 20
 
-// FirstKVBytes is the size of the part of the KV cache that comes into use first, in bytes.
-// Each further part doubles what is in use.
-const FirstKVBytes = 64 << 20
-
 // A Region is zeroed anonymous memory outside Go's heap, aligned to 2 MiB. The system
 // allocates physical pages when they are first touched.
 type Region struct {

@@ -129,7 +129,10 @@ func Open(m Model, opt Options) (*Engine, error) {
 		cpus = cpu.Pins(opt.Threads)
 	}
 	cfg := opt.shapes()
-	cfg.CPUs, cfg.Weights, cfg.Populate, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, opt.Populate, m.Dispatch, outputs
+	cfg.CPUs, cfg.Weights, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, m.Dispatch, outputs
+	if opt.Populate {
+		cfg.Populate = max(e.pages.granted, 1)
+	}
 	cfg.PageBytes, cfg.CellBytes = m.Manifest.PageBytes(), m.Manifest.CellBytes()
 	cfg.Sites, cfg.Orders = m.Manifest.Sites, m.Manifest.RowOrders
 	if e.ctx, err = m.Device.Start(cfg); err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/kit/hostmem"
 )
 
@@ -112,6 +111,9 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 }
 
 const (
+	// firstKVBytes is the size of the part of the KV cache that comes into use first. Each
+	// further part doubles what is in use.
+	firstKVBytes = 64 << 20
 	// spared is what growth leaves of the available memory.
 	spared = 64 << 20
 	// growthPause is the time for which a lack of memory is remembered.
@@ -131,7 +133,7 @@ func (e *Engine) growth() func() int {
 		if time.Since(short) < growthPause {
 			return 0
 		}
-		n := max(e.pages.granted, int(device.FirstKVBytes/info.PageBytes), 1)
+		n := max(e.pages.granted, int(firstKVBytes/info.PageBytes), 1)
 		if available := hostmem.Available(); available > 0 && available-int64(n)*info.PageBytes < spared {
 			short = time.Now()
 			return 0

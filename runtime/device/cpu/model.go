@@ -58,8 +58,8 @@ func (m *model) start(cfg *device.Config) error {
 	if m.handle == 0 {
 		return fmt.Errorf("starting the model: its %s library refused (step ABI %d, %d threads)", m.lib.ISA, device.ABI, cfg.Threads)
 	}
-	if cfg.Populate && sum(cfg.PageBytes) > 0 {
-		m.populator = startPopulator(m)
+	if cfg.Populate > 0 && sum(cfg.PageBytes) > 0 {
+		m.populator = startPopulator(m, cfg.Populate)
 	}
 	return nil
 }

@@ -25,10 +25,10 @@ type populator struct {
 }
 
 // startPopulator starts a populator, which populates the first pages.
-func startPopulator(m *model) *populator {
+func startPopulator(m *model, first int) *populator {
 	p := &populator{m: m, batch: m.populatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
-	p.reach(int32(min(device.FirstKVBytes/max(sum(m.pageBytes), 1), m.pages)))
+	p.reach(int32(first))
 	return p
 }
 

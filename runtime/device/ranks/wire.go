@@ -101,7 +101,15 @@ func wordsOf(data []byte) ([]int32, error) {
 
 // rowsOf returns the number of rows of an output in a step.
 func rowsOf(o *manifest.Output, s *device.Step) int {
-	return map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}[o.Rows]
+	switch o.Rows {
+	case "tokens":
+		return s.Tokens
+	case "out_rows":
+		return s.OutRows
+	case "sequences":
+		return s.Seqs
+	}
+	return 0
 }
 
 // fits returns an error if the program has no such graph, or the arrays have no room for its
