@@ -5,7 +5,6 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/layout"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 )
 
 // selectThreads is the largest number of threads that select rows together.
@@ -35,7 +34,7 @@ func (r *Rows) selectRows(list []*ir.Op, at int) error {
 		return err
 	}
 	top := op.Int("top")
-	room := layout.Round16(max(top+max(top, selectThreads), ops.SelectTies+64))
+	room := layout.Round16(top + max(top, selectThreads))
 	scratch := r.scratchOf(2*room + 64)
 	r.w.P("ifl_row_select_%s(%s, %s, %s, %d, %d, %d, %d, %s, %s, s, t, %s, %d);", st.Elem, dst.ptr, q.ptr, w.ptr, op.Int("heads"), st.Dim,
 		top, op.Int("every"), base, r.Size(st, PageBytes), scratch.ptr, room)

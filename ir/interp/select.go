@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -34,49 +33,24 @@ func (r *run) selectRows(o *ir.Op, name string, args []*tensor.Tensor) *tensor.T
 			}
 			scores = append(scores, score)
 		}
-		for i, n := range chosen(scores, top, r.rowsAfter(t)/every) {
+		for i, n := range chosen(scores, top) {
 			out.F[t*top+i] = float64(rows[n].pos)
 		}
 	}
 	return out
 }
 
-// chosen returns the indices of the top greatest scores, ascending; all is the number of
-// scores with those of rows that the token does not see.
-func chosen(scores []float64, top, all int) []int {
+// chosen returns the indices of the top greatest scores, ascending; ties go to
+// the lower index.
+func chosen(scores []float64, top int) []int {
 	order := make([]int, len(scores))
 	for i := range order {
 		order[i] = i
 	}
-	switch {
-	case len(scores) <= top:
-		return order
-	case all <= ops.SelectTies:
-		for len(scores) < all {
-			scores = append(scores, math.Inf(-1))
-		}
-		order = ops.TorchTopK(scores, top)
-	default:
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	}
-	order = order[:top]
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	order = order[:min(top, len(order))]
 	slices.Sort(order)
 	return order
-}
-
-// rowsAfter returns the rows of a token's sequence after the step; in a tree, those that
-// the token sees.
-func (r *run) rowsAfter(t int) int {
-	if r.step.Mask != nil {
-		return r.step.Pos[t] + 1
-	}
-	n := r.states.Len(r.step.Seq[t])
-	for u, q := range r.step.Seq {
-		if q == r.step.Seq[t] {
-			n = max(n, r.step.Slot[u]+1)
-		}
-	}
-	return n
 }
 
 // among returns the rows at the positions in row t of selected.

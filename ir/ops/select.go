@@ -7,10 +7,6 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// SelectTies is the number of rows up to which select_rows resolves ties like torch.topk.
-// With few heads, many rows have a score of exactly 0.
-const SelectTies = 1024
-
 // SelectRows chooses the rows of a state that a token attends to. The interpreter
 // implements it.
 var SelectRows = &ir.OpDef{
@@ -18,7 +14,7 @@ var SelectRows = &ir.OpDef{
 	Doc: "The positions of the top visible rows with the greatest scores, ascending, as numbers; the rest of the row is +∞. " +
 		"The score of a row is Σ w[h] · max(0, q[h]·k) over the heads h, in order (the lightning indexer of DeepSeek-V3.2, §2.1). " +
 		"Rows at positions ≤ the token's own are visible; with every m, only those at positions p where m divides p + 1. " +
-		"For ties the lower position is chosen; but if the sequence has at most 1024 · every rows after the step, ties are resolved as by torch.topk on a CPU for these rows, as in transformers. " +
+		"For ties the lower position is chosen, whatever rows the sequence has beyond the token. " +
 		"If at most top rows are visible, all are chosen. The result is the argument selected of attention.",
 	Params: []ir.ParamDef{
 		param("q", "f32[T, heads·dim]", value),

@@ -36,47 +36,6 @@ static inline int ifl_select_keep(uint32_t *key, float *at, int n, int k) {
   return to;
 }
 
-#define IFL_SELECT_TIES 1024 /* rows up to which ties are resolved as by torch.topk */
-
-/* Quickselect as in torch.topk on a CPU (std::nth_element of libstdc++): moves the k greatest keys to the front. Its choice
- * among equal keys matters in models with few heads, where many rows have a score of exactly 0. */
-static inline void ifl_select_swap(uint32_t *key, float *at, int i, int j) {
-  const uint32_t x = key[i];
-  const float a = at[i];
-  key[i] = key[j], at[i] = at[j], key[j] = x, at[j] = a;
-}
-static inline void ifl_select_front(uint32_t *key, float *at, int n, int k) {
-  int lo = 0, hi = n;
-  while (hi - lo > 3) {
-    int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
-    const int c = hi - 1;
-    if (!(key[a] > key[b])) a = b, b = lo + 1;
-    ifl_select_swap(key, at, lo, key[b] > key[c] ? b : key[a] > key[c] ? c : a); /* the median of three */
-    for (;;) {
-      while (key[first] > key[lo]) first++;
-      for (last--; key[lo] > key[last];) last--;
-      if (first >= last) break;
-      ifl_select_swap(key, at, first++, last);
-    }
-    if (first <= k - 1) lo = first;
-    else hi = first;
-  }
-  for (int i = lo + 1; i < hi; i++)
-    for (int j = i; j > lo && key[j] > key[j - 1]; j--) ifl_select_swap(key, at, j, j - 1);
-}
-
-/* Adds the rows from n to all, which the token does not see, and chooses k of all. */
-static inline int ifl_select_of_all(uint32_t *key, float *at, int n, int all, int k, int every) {
-  uint64_t chosen[IFL_SELECT_TIES / 64] = {0};
-  int to = 0;
-  for (; n < all; n++) key[n] = 0, at[n] = (float)((n + 1) * every - 1);
-  ifl_select_front(key, at, all, k);
-  for (int i = 0; i < k; i++) chosen[(int)at[i] / every / 64] |= (uint64_t)1 << ((int)at[i] / every % 64);
-  for (int i = 0; i < all; i++)
-    if (chosen[i / 64] >> (i % 64) & 1) at[to++] = (float)((i + 1) * every - 1);
-  return to;
-}
-
 /* ifl_select_scores_TYPE computes the scores of a page's 64 rows: Σ w[h]·max(0, q[h]·k). */
 #define IFL_SELECT_(type, elem, LOAD)                                                                                                  \
   static inline void ifl_select_scores_##type(float *out, const uint8_t *page, const float *q, const float *w, int heads, int dim) {  \
@@ -128,10 +87,9 @@ static inline void ifl_select_page(float *out, int base, const float *q, const f
   }
 }
 
-/* The selection of token t. scratch: 2·room floats, room ≥ top + 64 and ≥ IFL_SELECT_TIES + 64. */
+/* The selection of token t. scratch: 2·room floats, room ≥ top + 64. */
 static inline void ifl_row_select_(float *out, const float *q, const float *w, int heads, int dim, int top, int every, const uint8_t *state,
                                    int64_t page_bytes, const ifl_step *s, int t, float *scratch, int room, ifl_select_scores scores) {
-  const int all = (ifl_tree(s, s->seq[t]) ? s->pos[t] + 1 : s->past[s->seq[t]] + s->first[s->seq[t] + 1] - s->first[s->seq[t]]) / every;
   uint32_t *key = (uint32_t *)(void *)scratch;
   float *at = scratch + room, score[IFL_PAGE_ROWS];
   const int own = ifl_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t], visible = (own + 1) / every;
@@ -145,7 +103,7 @@ static inline void ifl_row_select_(float *out, const float *q, const float *w, i
       for (; p <= own && p < base + IFL_PAGE_ROWS; p += every) key[n] = ifl_select_key(score[p - base]), at[n++] = (float)p;
       if (n + IFL_PAGE_ROWS > room) n = ifl_select_keep(key, at, n, top);
     }
-    n = all > IFL_SELECT_TIES ? ifl_select_keep(key, at, n, top) : ifl_select_of_all(key, at, n, all, top, every);
+    n = ifl_select_keep(key, at, n, top);
     memcpy(out, at, (size_t)n * 4);
   }
   for (; n < top; n++) out[n] = __builtin_inff();

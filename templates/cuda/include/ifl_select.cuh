@@ -51,61 +51,6 @@ template <class G> IFL_DEVICE int ifl_select_keep(const G &g, uint32_t *key, flo
   return k;
 }
 
-#define IFL_SELECT_TIES 1024 /* rows up to which ties are resolved as by torch.topk */
-
-/* Quickselect as in torch.topk on a CPU, by one thread: moves the k greatest keys to the front. */
-IFL_DEVICE void ifl_select_swap(uint32_t *key, float *at, int i, int j) {
-  const uint32_t x = key[i];
-  const float a = at[i];
-  key[i] = key[j], at[i] = at[j], key[j] = x, at[j] = a;
-}
-IFL_DEVICE void ifl_select_front(uint32_t *key, float *at, int n, int k) {
-  int lo = 0, hi = n;
-  while (hi - lo > 3) {
-    int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
-    const int c = hi - 1;
-    if (!(key[a] > key[b]))
-      a = b, b = lo + 1;
-    ifl_select_swap(key, at, lo, key[b] > key[c] ? b : key[a] > key[c] ? c : a); /* the median of three */
-    for (;;) {
-      while (key[first] > key[lo])
-        first++;
-      for (last--; key[lo] > key[last];)
-        last--;
-      if (first >= last)
-        break;
-      ifl_select_swap(key, at, first++, last);
-    }
-    if (first <= k - 1)
-      lo = first;
-    else
-      hi = first;
-  }
-  for (int i = lo + 1; i < hi; i++)
-    for (int j = i; j > lo && key[j] > key[j - 1]; j--)
-      ifl_select_swap(key, at, j, j - 1);
-}
-
-/* Adds the rows from n to all, which the token does not see, and chooses k of all. */
-template <class G> IFL_DEVICE void ifl_select_of_all(const G &g, uint32_t *key, float *at, int n, int all, int k, int every) {
-  for (int i = n + g.lane; i < all; i += g.lanes)
-    key[i] = 0, at[i] = (float)((i + 1) * every - 1);
-  g.sync();
-  if (g.lane == 0)
-    ifl_select_front(key, at, all, k);
-  g.sync();
-  for (int i = g.lane; i < k; i += g.lanes) /* from their places to their order */
-    key[i] = (uint32_t)at[i];
-  g.sync();
-  for (int i = g.lane; i < k; i += g.lanes) {
-    int before = 0;
-    for (int j = 0; j < k; j++)
-      before += key[j] < key[i];
-    at[before] = (float)key[i];
-  }
-  g.sync();
-}
-
 /* The row of position p as token t sees it: in a tree, an ancestor may be in another row. */
 IFL_DEVICE int ifl_select_slot(const ifl_step *s, int seq, int t, int p) {
   const int first = s->first[seq];
@@ -130,7 +75,7 @@ template <class K> IFL_DEVICE float ifl_select_score(const uint8_t *page, int ro
   return sum;
 }
 
-/* The selection of token t. scratch: 2·room + 64 floats, room ≥ IFL_SELECT_TIES and top + the threads of the group. */
+/* The selection of token t. scratch: 2·room + 64 floats, room ≥ top + the threads of the group. */
 template <class K, class G>
 IFL_DEVICE void ifl_row_select_(const G &g, float *out, const float *q, const float *w, int heads, int dim, int top, int every,
                                 const uint8_t *state, int64_t page_bytes, const ifl_step *s, int t, float *scratch, int room) {
@@ -138,7 +83,6 @@ IFL_DEVICE void ifl_row_select_(const G &g, float *out, const float *q, const fl
   float *at = scratch + room;
   int *part = reinterpret_cast<int *>(at + room);
   const int seq = s->seq[t], own = ifl_tree(s, seq) ? s->pos[t] : s->slot[t], visible = (own + 1) / every;
-  const int all = (ifl_tree(s, seq) ? own + 1 : s->past[seq] + s->first[seq + 1] - s->first[seq]) / every;
   int n = ifl_min_int(visible, top);
   if (visible <= top) {
     for (int i = g.lane; i < n; i += g.lanes)
@@ -155,11 +99,9 @@ IFL_DEVICE void ifl_row_select_(const G &g, float *out, const float *q, const fl
       }
       g.sync();
       n += ifl_min_int(visible - from, g.lanes);
-      if (all > IFL_SELECT_TIES && (n + g.lanes > room || from + g.lanes >= visible))
+      if (n + g.lanes > room || from + g.lanes >= visible)
         n = ifl_select_keep(g, key, at, n, top, part);
     }
-    if (all <= IFL_SELECT_TIES)
-      ifl_select_of_all(g, key, at, n, all, top, every), n = top;
     for (int i = g.lane; i < n; i += g.lanes)
       out[i] = at[i];
   }
