@@ -247,7 +247,7 @@ func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
 }
 
 func evalItem(src Source, it Item) (*Dense, error) {
-	d, err := Eval(src, it.Transform, it.Index)
+	d, err := evalTo(src, it.Transform, it.Index, it.DType)
 	if err != nil {
 		return nil, fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
 	}

@@ -1,7 +1,9 @@
 package pack
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/spec/checkpoint"
@@ -70,8 +72,13 @@ func (d *Dense) Float32() []float32 {
 // float32. Rows of matrices are axis 0; for vectors the row operations work on
 // elements. Only transpose and reshape hold a weight in memory.
 func Eval(src Source, r *tensor.Transform, index []int) (*Dense, error) {
+	return evalTo(src, r, index, tensor.Invalid)
+}
+
+// evalTo is Eval for a result that is wanted in type dt, which it need not have.
+func evalTo(src Source, r *tensor.Transform, index []int, dt tensor.DType) (*Dense, error) {
 	e := evaluator{src: src, index: index}
-	v, err := e.eval(r)
+	v, err := e.evalTo(r, dt)
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +176,7 @@ type Source struct {
 type evaluator struct {
 	src   Source
 	index []int
+	exact bool // sources are the values that the files store, not rounded to a type
 }
 
 // A transformOp evaluates one operation on evaluated arguments.
@@ -239,6 +247,24 @@ func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 	return v, nil
 }
 
+// evalTo evaluates a transform whose result is wanted in type dt. Of values that files store
+// and their type only approximates, it takes the approximation if the result then has that
+// type, and otherwise the values.
+func (e *evaluator) evalTo(r *tensor.Transform, dt tensor.DType) (value, error) {
+	v, err := e.eval(r)
+	if err != nil || e.exact || v.dt == dt && dt != tensor.F32 {
+		return v, err
+	}
+	for _, pattern := range r.Sources() {
+		if name, err := tensor.SourceName(pattern, e.index); err == nil && e.src.Set.Values(name) != nil {
+			exact := *e
+			exact.exact = true
+			return exact.eval(r)
+		}
+	}
+	return v, nil
+}
+
 func fits(want, got int) bool { return want == got || want < 0 && got > 0 }
 
 func (e *evaluator) source(pattern string) (value, error) {
@@ -247,6 +273,9 @@ func (e *evaluator) source(pattern string) (value, error) {
 		return value{}, err
 	}
 	info, _ := e.src.Set.Lookup(name)
+	if values := e.src.Set.Values(name); values != nil && e.exact {
+		return computedRows(info, values), nil
+	}
 	if decode := e.src.Set.RowDecoder(name); decode != nil {
 		return decodedRows(info, decode), nil
 	}
@@ -292,6 +321,19 @@ func decodedRows(t checkpoint.Info, decode func(r int, out []byte)) value {
 		decode(r, out)
 		return out
 	}}
+}
+
+// computedRows returns the float32 values of a tensor, computed row by row.
+func computedRows(t checkpoint.Info, values func(r int, x []float32)) value {
+	cols := t.Shape[len(t.Shape)-1]
+	t.DType = tensor.F32
+	return decodedRows(t, func(r int, out []byte) {
+		x := make([]float32, cols)
+		values(r, x)
+		for i, v := range x {
+			binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(v))
+		}
+	})
 }
 
 // A scratch is memory for rows in progress, used by one goroutine.

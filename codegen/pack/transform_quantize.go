@@ -11,7 +11,7 @@ func (e *evaluator) quantize(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() {
 		return value{}, fmt.Errorf("weights cannot be quantized to %s", r.Type)
 	}
-	v, err := e.eval(r.Args[0])
+	v, err := e.evalTo(r.Args[0], r.Type)
 	if err != nil {
 		return value{}, err
 	}

@@ -108,7 +108,9 @@ var blockDecoders = [dtype.Count]blockDecoder{
 	A8B16: decodeActivation, A8B32: decodeActivation, A8B64: decodeActivation,
 	GQ4_0: decodeQ4_0, GQ4_1: decodeQ4_1, GQ5_0: decodeQ5_0, GQ5_1: decodeQ5_1,
 	GQ2K: decodeSixteen, GQ3K: decodeSixteen, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeSixteen,
-	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GNVFP4: decodeSixteen, GTQ1: decodeTernary, GTQ2: decodeTernary,
+	GIQ4NL: decodeLevels, GIQ4XS: decodeLevels, GMXFP4: decodeLevels, GNVFP4: decodeSixteen,
+	GTQ1: decodeTernary, GTQ2: decodeTernary, GQ1_0: decodeTernary, GQ2_0: decodeTernary,
+	GIQ1S: decodeGrid, GIQ1M: decodeGrid, GIQ2XXS: decodeGrid, GIQ2XS: decodeGrid, GIQ2S: decodeGrid, GIQ3XXS: decodeGrid, GIQ3S: decodeGrid,
 }
 
 func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }

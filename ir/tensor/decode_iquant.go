@@ -6,7 +6,7 @@ import (
 )
 
 // The GGUF types with codes for levels of a table: 4-bit levels for normally distributed
-// weights, microscaled 4-bit floats, and ternary levels.
+// weights, microscaled 4-bit floats, and levels of one or two bits.
 
 // iq4Levels are ggml's kvalues_iq4nl.
 var iq4Levels = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
@@ -23,9 +23,11 @@ func levels(dst *[32]int8, nibbles []byte, table *[16]int8) {
 }
 
 // signedCodes decodes blocks of 32 with values scale·code, where codes are small signed
-// integers: block sub of an iq4_nl, iq4_xs or mxfp4 block.
+// integers: block sub of an iq4_nl, iq4_xs, iq2_xxs or mxfp4 block.
 func signedCodes(codes *[32]int8, src []byte, st DType, sub int) (scale float32) {
 	switch st {
+	case GIQ2XXS:
+		return gridCodes(codes, src, st, sub)[0]
 	case GIQ4NL: // f16 d, 16 B nibbles
 		levels(codes, src[2:], &iq4Levels)
 		return f16At(src)
@@ -68,9 +70,21 @@ func codesNVFP4(codes *[16]uint8, src []byte, sub int) (scale float32) {
 	return float32(math.Ldexp(8+frac, exp-11))
 }
 
-// ternaryCodes decodes a block of 256 codes 0, 1, 2, which mean −1, 0, 1.
+// ternaryCodes decodes a block's codes, which mean −1, 0, 1 and, in q2_0, 2; their number is
+// the block's.
 func ternaryCodes(codes *[256]uint8, src []byte, st DType) (scale uint16) {
-	if st == GTQ2 { // 64 B of two-bit codes, f16 d
+	switch st {
+	case GQ1_0: // f16 d, 16 B of signs; a set bit is positive
+		for i := range 128 {
+			codes[i] = src[2+i/8] >> (i % 8) & 1 * 2
+		}
+		return binary.LittleEndian.Uint16(src)
+	case GQ2_0: // f16 d, 16 B of two-bit codes
+		for i := range 64 {
+			codes[i] = src[2+i/4] >> (i % 4 * 2) & 3
+		}
+		return binary.LittleEndian.Uint16(src)
+	case GTQ2: // 64 B of two-bit codes, f16 d
 		for i, b := range src[:64] {
 			for l := range 4 {
 				codes[i/32*128+32*l+i%32] = b >> uint(2*l) & 3
@@ -98,7 +112,7 @@ func ternaryCodes(codes *[256]uint8, src []byte, st DType) (scale uint16) {
 func decodeTernary(dst []float32, dt DType, src []byte) {
 	var codes [256]uint8
 	scale := F16ToF32(ternaryCodes(&codes, src, dt))
-	for i, c := range codes {
+	for i, c := range codes[:dt.Block()] {
 		dst[i] = scale * float32(int(c)-1)
 	}
 }
@@ -131,7 +145,7 @@ func recodeTernary(dst []byte, dt DType, src []byte, st DType) {
 	var codes [256]uint8
 	scale := ternaryCodes(&codes, src, st)
 	size := dt.BlockBytes()
-	for b := range 8 {
+	for b := range st.Block() / 32 {
 		affine[dt].putBlock(dst[b*size:][:size], scale, scale^0x8000, codes[32*b:][:32])
 	}
 }

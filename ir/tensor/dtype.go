@@ -60,6 +60,16 @@ const (
 	GNVFP4 = dtype.GNVFP4
 	GTQ1   = dtype.GTQ1
 	GTQ2   = dtype.GTQ2
+	GQ1_0  = dtype.GQ1_0
+	GQ2_0  = dtype.GQ2_0
+
+	GIQ1S   = dtype.GIQ1S
+	GIQ1M   = dtype.GIQ1M
+	GIQ2XXS = dtype.GIQ2XXS
+	GIQ2XS  = dtype.GIQ2XS
+	GIQ2S   = dtype.GIQ2S
+	GIQ3XXS = dtype.GIQ3XXS
+	GIQ3S   = dtype.GIQ3S
 
 	A8B16 = dtype.A8B16
 	A8B32 = dtype.A8B32

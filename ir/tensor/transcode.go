@@ -27,7 +27,7 @@ func Lossless(dst, src DType) bool {
 // exact reports whether the recoder of src does not round scales.
 func exact(src DType) bool {
 	switch src {
-	case GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4XS, GMXFP4:
+	case GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4XS, GMXFP4, GIQ1S, GIQ1M, GIQ2XXS, GIQ2XS, GIQ2S, GIQ3XXS, GIQ3S:
 		return false
 	}
 	return true
@@ -38,14 +38,14 @@ func exact(src DType) bool {
 // loss, otherwise the closest block type of at least the same precision.
 //
 // All types keep their codes, or have integers as levels: q2_k, q3_k, q6_k and nvfp4, whose
-// scales belong to 16 weights, in blocks of 16, iq4_nl, iq4_xs and mxfp4 in q8_b32t2. Only
-// the products of scales of k-quants and iq4_xs are rounded to f16, with an error of at
-// most 2⁻¹¹ of the block's range.
+// scales belong to 16 weights, in blocks of 16, iq4_nl, iq4_xs, iq2_xxs and mxfp4 in
+// q8_b32t2. Only the products of scales of k-quants and IQ types are rounded to f16, with an
+// error of at most 2⁻¹¹ of the block's range. For iq2_xs and iq2_s see recodeGrid.
 func ComputeType(stored DType) DType {
 	switch stored {
-	case GQ4_0, GQ4_1, GQ4K:
+	case GQ4_0, GQ4_1, GQ4K, GIQ3S:
 		return Q4B32
-	case GTQ1, GTQ2:
+	case GTQ1, GTQ2, GQ1_0, GQ2_0, GIQ1S:
 		return Q2B32
 	case GQ5_0, GQ5_1, GQ5K:
 		return Q5B32
@@ -53,9 +53,9 @@ func ComputeType(stored DType) DType {
 		return Q2B16
 	case GQ3K:
 		return Q4B16T2
-	case GQ6K, GNVFP4:
+	case GQ6K, GNVFP4, GIQ1M, GIQ2XS, GIQ2S, GIQ3XXS:
 		return Q6B16T2
-	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0:
+	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0, GIQ2XXS:
 		return Q8B32T2
 	case F64, I8, I16, I32, I64, U8, Bool:
 		return F32
@@ -79,9 +79,11 @@ var recoders = map[pair]recoder{
 	{Q8B32, GQ4_0}: recodeAffine, {Q8B32, GQ4_1}: recodeAffine,
 	{Q8B32, GQ5_0}: recodeAffine, {Q8B32, GQ5_1}: recodeAffine,
 	{Q4B32, GQ4K}: recodeK, {Q5B32, GQ4K}: recodeK, {Q5B32, GQ5K}: recodeK,
-	{Q8B32T2, GIQ4NL}: recodeLevels, {Q8B32T2, GIQ4XS}: recodeLevels, {Q8B32T2, GMXFP4}: recodeLevels,
+	{Q8B32T2, GIQ4NL}: recodeLevels, {Q8B32T2, GIQ4XS}: recodeLevels, {Q8B32T2, GMXFP4}: recodeLevels, {Q8B32T2, GIQ2XXS}: recodeLevels,
 	{Q2B16, GQ2K}: recodeSixteen, {Q4B16T2, GQ3K}: recodeSixteen, {Q6B16T2, GQ6K}: recodeSixteen, {Q6B16T2, GNVFP4}: recodeSixteen,
-	{Q2B32, GTQ1}: recodeTernary, {Q2B32, GTQ2}: recodeTernary,
+	{Q2B32, GTQ1}: recodeTernary, {Q2B32, GTQ2}: recodeTernary, {Q2B32, GQ1_0}: recodeTernary, {Q2B32, GQ2_0}: recodeTernary,
+	{Q2B32, GIQ1S}: recodeGrid, {Q6B16T2, GIQ1M}: recodeGrid, {Q6B16T2, GIQ2XS}: recodeGrid, {Q6B16T2, GIQ2S}: recodeGrid,
+	{Q6B16T2, GIQ3XXS}: recodeGrid, {Q4B32, GIQ3S}: recodeGrid,
 }
 
 // Transcode converts stored elements to another type. It is exact if Lossless reports

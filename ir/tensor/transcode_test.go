@@ -11,7 +11,8 @@ import (
 )
 
 var fileTypes = []DType{F32, F16, BF16, F64, I8, I16, I32, I64, U8, Bool,
-	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4NL, GIQ4XS, GMXFP4, GNVFP4, GTQ1, GTQ2}
+	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4NL, GIQ4XS, GMXFP4, GNVFP4, GTQ1, GTQ2, GQ1_0, GQ2_0,
+	GIQ1S, GIQ1M, GIQ2XXS, GIQ2XS, GIQ2S, GIQ3XXS, GIQ3S}
 
 // randomBlocks returns stored bytes of n elements with f16 and f32 fields of ordinary
 // size.
@@ -30,7 +31,8 @@ func randomBlocks(dt DType, n int, seed int64) []byte {
 		return src
 	}
 	heads := map[DType][]int{GQ4_0: {0}, GQ4_1: {0, 2}, GQ5_0: {0}, GQ5_1: {0, 2}, GQ8_0: {0},
-		GQ2K: {80, 82}, GQ3K: {108}, GQ4K: {0, 2}, GQ5K: {0, 2}, GQ6K: {208}, GIQ4NL: {0}, GIQ4XS: {0}, GTQ1: {52}, GTQ2: {64}}
+		GQ2K: {80, 82}, GQ3K: {108}, GQ4K: {0, 2}, GQ5K: {0, 2}, GQ6K: {208}, GIQ4NL: {0}, GIQ4XS: {0}, GTQ1: {52}, GTQ2: {64}, GQ1_0: {0}, GQ2_0: {0},
+		GIQ1S: {0}, GIQ2XXS: {0}, GIQ2XS: {0}, GIQ2S: {0}, GIQ3XXS: {0}, GIQ3S: {0}}
 	for at := 0; at < len(src); at += dt.BlockBytes() {
 		switch dt {
 		case GMXFP4:
@@ -38,6 +40,10 @@ func randomBlocks(dt DType, n int, seed int64) []byte {
 		case GNVFP4: // scales have no sign
 			for i := range 4 {
 				src[at+i] = 40 + src[at+i]%32
+			}
+		case GIQ1M: // the f16 scale is in the upper bits of four words
+			for i := range 4 {
+				src[at+49+2*i] = src[at+49+2*i]&15 | []uint8{0x50, 0xa0, 0x90, 0x20}[i]
 			}
 		case GTQ2: // it has no code 3
 			for i := range 64 {
@@ -90,7 +96,8 @@ func TestLosslessPairsAreExact(t *testing.T) {
 }
 
 // TestComputeTypeIsClose checks that the default type of computation adds at most 0.1 % to
-// the error of the file's type, which is at most its scales' rounding to f16.
+// the error of the file's type, which is at most its scales' rounding to f16; but 2 % to that
+// of iq2_xs and iq2_s, whose scales of 16 no type has with their levels.
 func TestComputeTypeIsClose(t *testing.T) {
 	t.Parallel()
 	for _, st := range fileTypes {
@@ -111,7 +118,11 @@ func TestComputeTypeIsClose(t *testing.T) {
 			d := float64(x) - float64(got[i])
 			lost, all = lost+d*d, all+float64(x)*float64(x)
 		}
-		if e := math.Sqrt(lost / all); !(e <= 0.001) {
+		limit := 0.001
+		if st == GIQ2XS || st == GIQ2S {
+			limit = 0.02
+		}
+		if e := math.Sqrt(lost / all); !(e <= limit) {
 			t.Errorf("%s to %s: the relative error is %.3f %%", st, dt, 100*e)
 		}
 	}

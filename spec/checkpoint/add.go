@@ -1,9 +1,7 @@
 package checkpoint
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -27,35 +25,33 @@ func (s *Set) AddTo(name string, term func(r int, row []float32), files ...strin
 			s.paths = append(s.paths, f)
 		}
 	}
-	dt, cols, stored := e.DType, e.Shape[1], s.rowsOf(*e)
+	stored := s.rowsOf(*e)
 	e.DType, e.Bytes, e.collect = tensor.F32, 4*int64(e.Elements()), nil
-	e.row = func(r int, out []byte) {
-		row, other := make([]float32, cols), make([]float32, cols)
-		if err := tensor.Decode(row, dt, stored(r)); err != nil {
-			panic("bug: " + err.Error())
-		}
+	e.values = func(r int, x []float32) {
+		other := make([]float32, len(x))
+		stored(r, x)
 		term(r, other)
-		for c, v := range row {
-			binary.LittleEndian.PutUint32(out[4*c:], math.Float32bits(v+other[c]))
+		for c, v := range other {
+			x[c] += v
 		}
 	}
 	return nil
 }
 
-// rowsOf returns a function that returns the bytes of a row of a matrix.
-func (s *Set) rowsOf(e entry) func(r int) []byte {
-	size := e.DType.RowBytes(e.Shape[1])
-	switch {
-	case e.row != nil:
-		return func(r int) []byte {
-			out := make([]byte, size)
-			e.row(r, out)
-			return out
-		}
-	case e.collect != nil:
-		return func(r int) []byte { return s.collected.get(&e)[r*size : (r+1)*size] }
+// rowsOf returns a function that decodes a row of a matrix.
+func (s *Set) rowsOf(e entry) func(r int, x []float32) {
+	if e.values != nil {
+		return e.values
 	}
-	return func(r int) []byte { return e.raw()[r*size : (r+1)*size] }
+	size, raw := e.DType.RowBytes(e.Shape[1]), e.raw
+	if e.collect != nil {
+		raw = func() []byte { return s.collected.get(&e) }
+	}
+	return func(r int, x []float32) {
+		if err := tensor.Decode(x, e.DType, raw()[r*size:][:size]); err != nil {
+			panic("bug: " + err.Error())
+		}
+	}
 }
 
 // recent holds the bytes of the last matrices that are not contiguous in their file.

@@ -28,7 +28,11 @@ func TestAddTo(t *testing.T) {
 		case strings.HasPrefix(e.Name, "collected"):
 			e.collect = func() []byte { collected++; return whole.raw() }
 		case e.Name == "decoded":
-			e.row = func(r int, out []byte) { copy(out, whole.raw()[r*256:]) }
+			e.values = func(r int, x []float32) {
+				for i := range x {
+					x[i] = whole.number(r*len(x) + i)
+				}
+			}
 		}
 	}
 	for _, info := range s.Tensors() {

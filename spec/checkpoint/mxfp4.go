@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -56,21 +55,14 @@ func mxfp4Entry(name string, blocks, scales entry) entry {
 	powers := scales.file.data[scales.Offset : scales.Offset+scales.Bytes]
 	e := entry{Info: Info{Name: name, DType: tensor.BF16, Shape: shape, File: blocks.File, Offset: blocks.Offset}, file: blocks.file}
 	e.Bytes = 2 * int64(e.Elements())
-	e.row = func(r int, out []byte) {
+	e.values = func(r int, x []float32) {
 		for g := range groups {
 			at := r*groups + g
-			scale := int(powers[at]) - mxfp4Bias
+			scale := math.Ldexp(1, int(powers[at])-mxfp4Bias)
 			for i, c := range codes[at*mxfp4Block : (at+1)*mxfp4Block] {
-				to := out[64*g+4*i:]
-				binary.LittleEndian.PutUint16(to, mxfp4Bits(c&15, scale))
-				binary.LittleEndian.PutUint16(to[2:], mxfp4Bits(c>>4, scale))
+				x[32*g+2*i], x[32*g+2*i+1] = float32(float64(e2m1[c&15])*scale), float32(float64(e2m1[c>>4])*scale)
 			}
 		}
 	}
 	return e
-}
-
-// mxfp4Bits returns a code times a power of two, as bf16.
-func mxfp4Bits(code byte, power int) uint16 {
-	return uint16(math.Float32bits(float32(math.Ldexp(float64(e2m1[code]), power))) >> 16)
 }

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/tensorfile"
@@ -52,7 +54,12 @@ func Open(paths ...string) (*Set, error) {
 		if st, err := os.Stat(paths[0]); err == nil && st.IsDir() {
 			return OpenDir(paths[0])
 		}
-		paths = splitGGUF(paths[0])
+	}
+	if SplitGGUF(paths) {
+		var err error
+		if paths, err = parts(paths[0]); err != nil {
+			return nil, err
+		}
 	}
 	s := &Set{index: map[string]int{}, meta: map[string]any{}}
 	for _, p := range paths {
@@ -79,13 +86,13 @@ func Open(paths ...string) (*Set, error) {
 
 // candidates are the file names that OpenDir looks for, in order of preference.
 var candidates = []string{
-	"model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json", "*.safetensors",
-	"*.gguf", "pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json", "model.bin", "*.bin", "*.pt", "*.pth",
+	"model.safetensors", "model.safetensors.index.json", "*.safetensors.index.json", "*.safetensors",
+	"*.gguf", "pytorch_model.bin", "pytorch_model.bin.index.json", "*.bin.index.json", "model.bin", "*.bin", "*.pt", "*.pth",
 }
 
 // OpenDir opens the weights of a model folder. It opens the first of these that
-// exists: model.safetensors (sharded or not), another safetensors file, a GGUF
-// file, pytorch_model.bin (sharded or not), a llama2.c .bin file.
+// exists: model.safetensors (whole or else sharded), another safetensors file, a GGUF
+// file, pytorch_model.bin (whole or else sharded), a llama2.c .bin file.
 func OpenDir(dir string) (*Set, error) {
 	for _, pattern := range candidates {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
@@ -99,7 +106,7 @@ func OpenDir(dir string) (*Set, error) {
 		if len(found) == 0 {
 			continue
 		}
-		if len(found) > 1 && !sameShards(found) {
+		if len(found) > 1 && !SplitGGUF(found) && !sameShards(found) {
 			return nil, fmt.Errorf("%s: %d files match %s (%s, %s, …); name the one to use", dir, len(found), pattern, filepath.Base(found[0]), filepath.Base(found[1]))
 		}
 		return Open(found...)
@@ -120,23 +127,33 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// splitGGUF returns all files of a split GGUF model, given the first one. For any
-// other path it returns only the path.
-func splitGGUF(path string) []string {
-	const digits = "00001-of-00001.gguf"
-	at := len(path) - len(digits)
-	var n int
-	if at < 0 {
-		return []string{path}
+// partName matches the end of the name of a part of a split GGUF model.
+var partName = regexp.MustCompile(`^(.*)-([0-9]{5})-of-([0-9]{5})\.gguf$`)
+
+// SplitGGUF reports whether all paths are parts of one split GGUF model.
+func SplitGGUF(paths []string) bool {
+	first := partName.FindStringSubmatch(paths[0])
+	for _, p := range paths {
+		if m := partName.FindStringSubmatch(p); m == nil || m[1] != first[1] || m[3] != first[3] {
+			return false
+		}
 	}
-	if _, err := fmt.Sscanf(path[at:], "00001-of-%05d.gguf", &n); err != nil || n < 2 {
-		return []string{path}
-	}
+	return true
+}
+
+// parts returns all files of a split GGUF model, given the first one. Only that has the
+// model's metadata.
+func parts(path string) ([]string, error) {
+	m := partName.FindStringSubmatch(path)
+	n, _ := strconv.Atoi(m[3])
 	all := make([]string, n)
 	for i := range all {
-		all[i] = fmt.Sprintf("%s%05d-of-%05d.gguf", path[:at], i+1, n)
+		all[i] = fmt.Sprintf("%s-%05d-of-%s.gguf", m[1], i+1, m[3])
 	}
-	return all
+	if n < 1 || path != all[0] {
+		return nil, fmt.Errorf("%s is part %s of %d of a split model; give the first one, %s-00001-of-%s.gguf", path, strings.TrimLeft(m[2], "0"), n, filepath.Base(m[1]), m[3])
+	}
+	return all, nil
 }
 
 // sameShards reports whether the names are all N files NAME-00001-of-0000N.ext.
@@ -205,10 +222,12 @@ func (s *Set) openIndex(path string) error {
 		if !filepath.IsLocal(shard) {
 			return fmt.Errorf("%s: tensor %q is mapped to %q, outside the model's folder", path, name, shard)
 		}
-		shards = append(shards, shard)
+		index.WeightMap[name] = filepath.Clean(shard)
+		shards = append(shards, index.WeightMap[name])
 	}
 	slices.Sort(shards)
 	for _, shard := range slices.Compact(shards) {
+		s.elsewhere = func(name string) bool { at, listed := index.WeightMap[name]; return listed && at != shard }
 		err := s.openFile(filepath.Join(filepath.Dir(path), shard))
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: shard %s is missing; download it too", path, shard)
@@ -217,11 +236,15 @@ func (s *Set) openIndex(path string) error {
 			return err
 		}
 	}
-	for name, shard := range index.WeightMap {
-		i, ok := s.index[name]
-		if want := filepath.Join(filepath.Dir(path), shard); !ok || s.entries[i].File != want {
-			return fmt.Errorf("%s: tensor %q is not in %s as the index says; the shards belong to another model or are incomplete", path, name, shard)
+	s.elsewhere = nil
+	var absent []string
+	for name := range index.WeightMap {
+		if _, ok := s.index[name]; !ok {
+			absent = append(absent, name)
 		}
+	}
+	if len(absent) > 0 {
+		s.note("%s: %d tensors of the index are not in their shards, such as %q; an error names one that the model needs", path, len(absent), slices.Min(absent))
 	}
 	return nil
 }

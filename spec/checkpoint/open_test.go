@@ -43,6 +43,9 @@ func TestOpenSplitGGUF(t *testing.T) {
 		t.Errorf("a missing file of a split model: %v", err)
 	}
 	writeFile(t, dir, "m-00002-of-00002.gguf", checkpointtest.GGUF([]checkpointtest.GGUFPair{checkpointtest.Pair("flag", 7, []byte{0})}, checkpointtest.Ramp("b", 5, 2)))
+	if _, err := Open(strings.Replace(first, "00001-of", "00002-of", 1)); err == nil || !strings.Contains(err.Error(), "part 2 of 2 of a split model; give the first one, m-00001-of-00002.gguf") {
+		t.Errorf("a later part: %v", err)
+	}
 	for _, path := range []string{first, dir} {
 		s, err := Open(path)
 		if err != nil {
@@ -55,13 +58,44 @@ func TestOpenSplitGGUF(t *testing.T) {
 	}
 }
 
+// TestIndexDecides: of two shards with a tensor the index names one; a name without a tensor is
+// a note, and a whole file comes before an index.
+func TestIndexDecides(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFile(t, dir, "base.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 1, 2), checkpointtest.Ramp("b", 3, 2)))
+	writeFile(t, dir, "over.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 7, 2), checkpointtest.Ramp("c", 9, 2)))
+	writeFile(t, dir, "model.safetensors.index.json", []byte(`{"weight_map":{"a":"over.safetensors","b":"base.safetensors","gone":"base.safetensors"}}`))
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, want := range map[string][]float32{"a": {7, 8}, "b": {3, 4}, "c": {9, 10}} {
+		if got := floatsOf(t, s, name); !slices.Equal(got, want) {
+			t.Errorf("%s: have %v, want %v", name, got, want)
+		}
+	}
+	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, `1 tensors of the index are not in their shards, such as "gone"`) {
+		t.Errorf("notes %q", notes)
+	}
+	writeFile(t, dir, "model.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 5, 2)))
+	whole, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if n := len(whole.Tensors()); n != 1 {
+		t.Errorf("%d tensors of a whole file beside an index, want 1", n)
+	}
+}
+
 func TestBadIndexes(t *testing.T) {
 	t.Parallel()
 	for index, want := range map[string]string{
 		`{"weight_map":{"a":"../../x.safetensors"}}`:                 "outside the model's folder",
 		`{"weight_map":{"a":"/etc/hostname"}}`:                       "outside the model's folder",
 		`{"weight_map":{"a":"s2.safetensors"}}`:                      "s2.safetensors is missing",
-		`{"weight_map":{"a":"s1.safetensors","v":"s1.safetensors"}}`: `tensor "v" is not in s1.safetensors`,
 		`{"weight_map":{"a":7}}`:                                     "not a shard index",
 		`{"metadata":{}}`:                                            "missing or empty weight_map",
 		`<html>`:                                                     "not a shard index",

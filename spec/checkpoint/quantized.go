@@ -22,6 +22,7 @@ type quantConfig struct {
 	Version    string `json:"version"`           // AWQ: gemm, gemv …
 	Checkpoint string `json:"checkpoint_format"` // GPTQ: gptq stores zero − 1, gptq_v2 stores zero
 	Block      []int  `json:"weight_block_size"` // rows and columns of a scale's block
+	Symmetric  *bool  `json:"sym"`               // GPTQ: the zero is the middle code
 }
 
 // maxQuantConfig is the maximum size of config.json in bytes.
@@ -50,13 +51,8 @@ var marks = []struct {
 }{
 	{".qweight", adoptIntegers},
 	{".weight_packed", adoptCompressed}, // integers; adoptFloats reads 4-bit floats
-	{".SCB", refuseBitsAndBytes},
-	{".weight.absmax", refuseBitsAndBytes},
-}
-
-func refuseBitsAndBytes(s *Set, base string, _ quantConfig) error {
-	i := s.entries[0].Info
-	return fmt.Errorf("%s: %s is quantized with bitsandbytes, which is not supported; use the unquantized model and --quant", i.File, base)
+	{".weight.absmax", adoptFourBits},
+	{".W_q", adoptHQQ},
 }
 
 // adoptQuantized replaces the quantized matrices of a sorted set by entries.
@@ -125,12 +121,13 @@ func (s *Set) need(name, with string, types ...tensor.DType) (entry, error) {
 	return e, nil
 }
 
-// adopted adds the entry of a whole matrix; collect returns its bytes.
-func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, collect func() []byte) error {
+// adopted adds the entry of a whole matrix with the given values. collect returns its bytes;
+// nil: they are the values, rounded.
+func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, values func(r int, x []float32), collect func() []byte) error {
 	if _, dup := s.index[name]; dup {
 		return fmt.Errorf("%s: tensor %q is stored both whole and in quantized parts; remove one of them", like.File, name)
 	}
-	e := entry{Info: Info{Name: name, DType: dt, Shape: []int{out, in}, File: like.File, Offset: like.Offset, Bytes: int64(out * dt.RowBytes(in))}, file: like.file, collect: collect}
+	e := entry{Info: Info{Name: name, DType: dt, Shape: []int{out, in}, File: like.File, Offset: like.Offset, Bytes: int64(out * dt.RowBytes(in))}, file: like.file, values: values, collect: collect}
 	s.index[name] = len(s.entries)
 	s.entries = append(s.entries, e)
 	return nil
@@ -147,13 +144,14 @@ func (s *Set) note(format string, args ...any) {
 // are stored.
 func (s *Set) Notes() []string { return slices.Clone(s.notes) }
 
-// floats decodes an entry's bytes; the caller has checked the type.
-func (e *entry) floats() []float32 {
-	out := make([]float32, e.Elements())
-	if err := tensor.Decode(out, e.DType, e.raw()); err != nil {
+// number decodes an element; the caller has checked that the type is a plain one.
+func (e *entry) number(i int) float32 {
+	var out [1]float32
+	size := e.DType.BlockBytes()
+	if err := tensor.Decode(out[:], e.DType, e.raw()[i*size:][:size]); err != nil {
 		panic("bug: " + err.Error())
 	}
-	return out
+	return out[0]
 }
 
 // raw returns the entry's bytes in the mapped file.

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -60,15 +59,16 @@ func e8m0(b uint8) float32 {
 }
 
 // scaleNames are the names of the scales beside NAME.weight (after NAME) and beside
-// fused experts X (after X), as transformers, compressed-tensors, ModelOpt, DeepSeek and
-// Mistral write them.
+// fused experts X (after X), as transformers, compressed-tensors, ModelOpt, DeepSeek, Mistral
+// and bitsandbytes write them.
 var scaleNames = []struct {
 	end     string
 	divides bool // values are divided by it
 	inputs  bool // one per input, which it multiplies
+	largest bool // it is the value of the code 127
 }{
 	{end: ".weight_scale"}, {end: ".weight_scale_inv"}, {end: ".weight_scale_2"}, {end: ".scale"}, {end: ".qscale_weight"},
-	{end: ".weight_global_scale", divides: true}, {end: ".pre_quant_scale", inputs: true},
+	{end: ".weight_global_scale", divides: true}, {end: ".pre_quant_scale", inputs: true}, {end: ".SCB", largest: true},
 	{end: "_scale"}, {end: "_scale_inv"}, {end: "_weight_scale"}, {end: "_weight_scale_2"}, {end: "_weight_scale_inv"},
 }
 
@@ -114,6 +114,9 @@ func (s *Set) adoptFloats(c quantConfig) error {
 		for _, end := range unusedScales {
 			s.take(base + end)
 		}
+		if f, ok := s.take(base + ".weight_format"); ok && slices.ContainsFunc(f.raw(), func(b byte) bool { return b != 0 }) {
+			return fmt.Errorf("%s: %q is in an order of bitsandbytes for one kind of GPU; save the model again with bitsandbytes 0.45 or later", e.File, e.Name)
+		}
 		found = true
 		s.entries[i] = m.entry(base)
 		s.note("%s: matrices of %s are converted to %s; use --quant for a smaller type", e.File, m.format.name, s.entries[i].DType)
@@ -138,6 +141,7 @@ type scaledMatrix struct {
 type scale struct {
 	entry
 	divides bool
+	largest bool
 	start   func(expert, r int) int // index of the first factor of a row
 	span    int                     // columns of a factor
 }
@@ -149,7 +153,7 @@ func (m *scaledMatrix) findScales(s *Set, base string, c quantConfig) error {
 		if !ok || s.entries[i].taken || strings.HasSuffix(m.codes.Name, n.end) {
 			continue
 		}
-		sc := scale{entry: s.entries[i], divides: n.divides}
+		sc := scale{entry: s.entries[i], divides: n.divides, largest: n.largest}
 		if n.inputs {
 			sc.span = 1
 		}
@@ -251,23 +255,18 @@ func (m *scaledMatrix) entry(base string) entry {
 	_, rows, cols := m.size()
 	e := m.codes
 	e.DType, e.stored, e.Shape = tensor.F16, "", slices.Clone(e.Shape)
-	put := finiteF16
 	if m.exact && len(m.scales) > 0 {
-		e.DType, put = tensor.BF16, tensor.F32ToBF16
+		e.DType = tensor.BF16
 	}
 	e.Shape[len(e.Shape)-1] = cols
 	if strings.HasSuffix(e.Name, ".weight_packed") {
 		e.Name = base + ".weight"
 	}
 	e.Bytes = 2 * int64(e.Elements())
-	e.row = func(r int, out []byte) {
-		x := make([]float32, cols)
+	e.values = func(r int, x []float32) {
 		m.decode(x, r)
 		for i := range m.scales {
 			m.scales[i].apply(x, r/rows, r%rows)
-		}
-		for c, v := range x {
-			binary.LittleEndian.PutUint16(out[2*c:], put(v))
 		}
 	}
 	return e
@@ -302,6 +301,9 @@ func (sc *scale) apply(x []float32, expert, r int) {
 		if sc.divides {
 			f = 1 / f
 		}
+		if sc.largest {
+			f /= 127
+		}
 		for i := range x[c:min(c+sc.span, len(x))] {
 			x[c+i] *= f
 		}
@@ -310,14 +312,8 @@ func (sc *scale) apply(x []float32, expert, r int) {
 
 // factor decodes one factor.
 func (sc *scale) factor(i int) float32 {
-	raw := sc.raw()
 	if f := smallFormats[sc.stored]; f != nil {
-		return f.values[raw[i]]
+		return f.values[sc.raw()[i]]
 	}
-	var out [1]float32
-	size := sc.DType.BlockBytes()
-	if err := tensor.Decode(out[:], sc.DType, raw[i*size:][:size]); err != nil {
-		panic("bug: " + err.Error())
-	}
-	return out[0]
+	return sc.number(i)
 }

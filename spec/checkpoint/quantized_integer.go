@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -13,14 +14,9 @@ import (
 // group of columns of a row shares scale and zero.
 type integerMatrix struct {
 	out, in, bits int
-	group         []int // group of each column
-	open          func() integerRows
-}
-
-// integerRows accesses the rows of an opened matrix.
-type integerRows struct {
-	codes  func(o int, codes []uint8)            // codes of row o
-	params func(o, group int) (float32, float32) // returns scale and zero
+	group         []int                                    // group of each column
+	codes         func(o int, codes []uint8)               // codes of row o
+	params        func(o, group int) (scale, zero float32) // of a group of row o
 }
 
 // Types of scales, and of packed codes.
@@ -77,25 +73,44 @@ func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quan
 	if m.group, err = groupsOf(gidx, m.in, groups); err != nil {
 		return err
 	}
-	m.open = func() integerRows {
-		data, zp, sc := q.raw(), zeros.raw(), scales.floats()
-		plus := 1 // the first format stores zero − 1
-		if c.Checkpoint == "gptq_v2" {
-			plus = 0
+	data, zp, mask := q.raw(), zeros.raw(), 1<<bits-1
+	stored := func(o, g int) int {
+		return int(field(o*bits, bits, func(w int) uint32 { return word(zp, g*zeros.Shape[1]+w) }))
+	}
+	plus := sync.OnceValue(func() int {
+		symmetric := c.Symmetric == nil || *c.Symmetric
+		return zeroOffset(c.Checkpoint == "gptq_v2", symmetric, bits, out, groups, stored)
+	})
+	m.codes = func(o int, codes []uint8) {
+		for i := range codes {
+			codes[i] = uint8(field(i*bits, bits, func(w int) uint32 { return word(data, w*out+o) }))
 		}
-		mask := 1<<bits - 1
-		codes := func(o int, codes []uint8) {
-			for i := range codes {
-				codes[i] = uint8(field(i*bits, bits, func(w int) uint32 { return word(data, w*out+o) }))
-			}
-		}
-		params := func(o, g int) (float32, float32) {
-			z := int(field(o*bits, bits, func(w int) uint32 { return word(zp, g*zeros.Shape[1]+w) }))
-			return sc[g*out+o], float32((z + plus) & mask)
-		}
-		return integerRows{codes, params}
+	}
+	m.params = func(o, g int) (float32, float32) {
+		return scales.number(g*out + o), float32((stored(o, g) + plus()) & mask)
 	}
 	return s.adoptMatrix(base, q, m)
+}
+
+// zeroOffset returns the difference of a GPTQ matrix' zeros from the stored ones. The first
+// format stores zero − 1. But some tools write the zeros of one format under the name of the
+// other: if the matrix may be symmetric and all stored zeros are those of a symmetric matrix
+// in one of the formats, they are in that format.
+func zeroOffset(v2, symmetric bool, bits, out, groups int, stored func(o, g int) int) int {
+	middle, first := 1<<(bits-1), stored(0, 0)
+	same := symmetric && (first == middle || first == middle-1)
+	for g := 0; g < groups && same; g++ {
+		for o := 0; o < out && same; o++ {
+			same = stored(o, g) == first
+		}
+	}
+	switch {
+	case same:
+		return middle - first
+	case v2:
+		return 0
+	}
+	return 1
 }
 
 // awqPlace maps the index of a code among eight adjacent ones to its position in
@@ -110,24 +125,23 @@ func (s *Set) adoptAWQ(base string, q, zeros, scales entry) error {
 	}
 	m := &integerMatrix{out: out, in: in, bits: bits}
 	m.group, _ = groupsOf(nil, in, groups)
-	m.open = func() integerRows {
-		data, zp, sc := q.raw(), zeros.raw(), scales.floats()
-		at := func(words []byte, row, o int) uint8 {
-			return uint8(word(words, row*(out/8)+o/8) >> (bits * awqPlace[o%8]) & 15)
-		}
-		codes := func(o int, codes []uint8) {
-			for i := range codes {
-				codes[i] = at(data, i, o)
-			}
-		}
-		params := func(o, g int) (float32, float32) { return sc[g*out+o], float32(at(zp, g, o)) }
-		return integerRows{codes, params}
+	data, zp := q.raw(), zeros.raw()
+	at := func(words []byte, row, o int) uint8 {
+		return uint8(word(words, row*(out/8)+o/8) >> (bits * awqPlace[o%8]) & 15)
 	}
+	m.codes = func(o int, codes []uint8) {
+		for i := range codes {
+			codes[i] = at(data, i, o)
+		}
+	}
+	m.params = func(o, g int) (float32, float32) { return scales.number(g*out + o), float32(at(zp, g, o)) }
 	return s.adoptMatrix(base, q, m)
 }
 
 // adoptCompressed replaces the "pack-quantized" matrices of compressed-tensors:
-// weight_packed [out, in·bits/32], weight_scale [out, groups], symmetric.
+// weight_packed [out, in·bits/32], weight_scale [out, groups] and, unless it is symmetric,
+// weight_zero_point: [out·bits/32, groups], packed along the outputs, or i8 of [out, groups].
+// Codes and packed zeros are those of signed integers plus half of their range.
 func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	if i := s.index[base+".weight_packed"]; s.entries[i].DType == tensor.U8 {
 		return nil // 4-bit floats
@@ -143,9 +157,6 @@ func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	shape, err := s.need(base+".weight_shape", q.Name, tensor.I64, tensor.I32)
 	if err != nil {
 		return err
-	}
-	if _, asym := s.index[base+".weight_zero_point"]; asym {
-		return fmt.Errorf("%s: %s has zero points; only symmetric matrices of compressed-tensors are supported", q.File, base)
 	}
 	dims := shape.integers()
 	if len(dims) != 2 || len(q.Shape) != 2 || len(scales.Shape) != 2 || dims[0] != q.Shape[0] || dims[0] != scales.Shape[0] || dims[0] == 0 || dims[1] == 0 || q.Shape[1]*32%dims[1] != 0 {
@@ -165,21 +176,47 @@ func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	if m.group, err = groupsOf(columns, in, groups); err != nil {
 		return err
 	}
-	m.open = func() integerRows {
-		data, sc := q.raw(), scales.floats()
-		codes := func(o int, codes []uint8) {
-			for i := range codes {
-				codes[i] = uint8(field(i*bits, bits, func(w int) uint32 { return word(data, o*q.Shape[1]+w) }))
-			}
-		}
-		zero := float32(int(1) << (bits - 1))
-		params := func(o, g int) (float32, float32) { return sc[o*groups+g], zero }
-		return integerRows{codes, params}
+	zero, err := s.compressedZeros(base, q.Name, out, groups, bits)
+	if err != nil {
+		return err
 	}
+	data := q.raw()
+	m.codes = func(o int, codes []uint8) {
+		for i := range codes {
+			codes[i] = uint8(field(i*bits, bits, func(w int) uint32 { return word(data, o*q.Shape[1]+w) }))
+		}
+	}
+	m.params = func(o, g int) (float32, float32) { return scales.number(o*groups + g), zero(o, g) }
 	return s.adoptMatrix(base, q, m)
 }
 
-// groupsOf returns the group of each column: equal ranges, or the values of g_idx.
+// compressedZeros returns the zeros of a matrix of compressed-tensors.
+func (s *Set) compressedZeros(base, with string, out, groups, bits int) (func(o, g int) float32, error) {
+	middle, name := 1<<(bits-1), base+".weight_zero_point"
+	if _, asymmetric := s.index[name]; !asymmetric {
+		return func(int, int) float32 { return float32(middle) }, nil
+	}
+	z, err := s.need(name, with, tensor.I32, tensor.I8)
+	if err != nil {
+		return nil, err
+	}
+	raw, rows := z.raw(), out
+	if z.DType == tensor.I32 {
+		rows = (out*bits + 31) / 32
+	}
+	if !slices.Equal(z.Shape, []int{rows, groups}) {
+		return nil, fmt.Errorf("%s: zeros %q are %s of shape %v; want [%d, %d]", z.File, name, z.DType, z.Shape, rows, groups)
+	}
+	if z.DType == tensor.I8 {
+		return func(o, g int) float32 { return float32(int(int8(raw[o*groups+g])) + middle) }, nil
+	}
+	return func(o, g int) float32 {
+		return float32(field(o*bits, bits, func(w int) uint32 { return word(raw, w*groups+g) }))
+	}, nil
+}
+
+// groupsOf returns the group of each column: equal ranges, or the values of g_idx. An index
+// that puts all inputs into the first of several groups, or into group −1, was never set.
 func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 	out := make([]int, in)
 	if gidx == nil {
@@ -192,6 +229,15 @@ func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 		return nil, fmt.Errorf("%s: tensor %q is %s of shape %v; expected i32 for each of %d inputs", gidx.File, gidx.Name, gidx.DType, gidx.Shape, in)
 	}
 	raw := gidx.raw()
+	if first := int32(word(raw, 0)); first == -1 || first == 0 && groups > 1 {
+		unset := true
+		for i := range out {
+			unset = unset && int32(word(raw, i)) == first
+		}
+		if unset {
+			return groupsOf(nil, in, groups)
+		}
+	}
 	for i := range out {
 		if out[i] = int(int32(word(raw, i))); out[i] < 0 || out[i] >= groups {
 			return nil, fmt.Errorf("%s: tensor %q: input %d is in group %d of %d", gidx.File, gidx.Name, i, out[i], groups)
@@ -237,15 +283,21 @@ var blockTypes = map[int][]tensor.DType{
 func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	for _, dt := range blockTypes[m.bits] {
 		if m.uniform(dt.Block()) {
-			return s.adopted(like, base+".weight", dt, m.out, m.in, func() []byte { return m.recode(dt) })
+			return s.adopted(like, base+".weight", dt, m.out, m.in, m.values, func() []byte { return m.recode(dt) })
 		}
 	}
-	dt := tensor.Q8B32T2
-	if m.in%dt.Block() != 0 {
-		dt = tensor.F16
-	}
+	dt := roundedType(m.in)
 	s.note("%s: adjacent inputs of %d-bit matrices are in different groups (desc_act), or groups are not whole blocks: these matrices are converted to %s", like.File, m.bits, dt)
-	return s.adopted(like, base+".weight", dt, m.out, m.in, func() []byte { return m.encode(dt) })
+	return s.adopted(like, base+".weight", dt, m.out, m.in, m.values, nil)
+}
+
+// roundedType is the type of matrices whose codes no block type holds: of 8 bits, whose error
+// is small beside that of codes of fewer bits.
+func roundedType(in int) tensor.DType {
+	if in%tensor.Q8B32T2.Block() != 0 {
+		return tensor.F16
+	}
+	return tensor.Q8B32T2
 }
 
 // uniform reports whether every block of columns is in one group.
@@ -264,12 +316,11 @@ func (m *integerMatrix) uniform(block int) bool {
 func (m *integerMatrix) recode(dt tensor.DType) []byte {
 	size, block := dt.BlockBytes(), dt.Block()
 	out := make([]byte, m.out*dt.RowBytes(m.in))
-	codes, rows := make([]uint8, m.in), m.open()
-	rest := out
+	codes, rest := make([]uint8, m.in), out
 	for o := range m.out {
-		rows.codes(o, codes)
+		m.codes(o, codes)
 		for i := 0; i < m.in; i += block {
-			scale, zero := rows.params(o, m.group[i])
+			scale, zero := m.params(o, m.group[i])
 			tensor.PutBlockCodes(dt, rest[:size], finiteF16(scale), finiteF16(-scale*zero), codes[i:i+block])
 			rest = rest[size:]
 		}
@@ -277,20 +328,18 @@ func (m *integerMatrix) recode(dt tensor.DType) []byte {
 	return out
 }
 
-func (m *integerMatrix) encode(dt tensor.DType) []byte {
-	out := make([]byte, m.out*dt.RowBytes(m.in))
-	codes, x, rows := make([]uint8, m.in), make([]float32, m.in), m.open()
-	for o := range m.out {
-		rows.codes(o, codes)
-		for i, c := range codes {
-			scale, zero := rows.params(o, m.group[i])
-			x[i] = scale * (float32(c) - zero)
+// values computes row o.
+func (m *integerMatrix) values(o int, x []float32) {
+	codes, last := make([]uint8, m.in), -1
+	var scale, zero float32
+	m.codes(o, codes)
+	for i, c := range codes {
+		if g := m.group[i]; g != last {
+			scale, zero = m.params(o, g)
+			last = g
 		}
-		if err := tensor.Encode(out[o*dt.RowBytes(m.in):][:dt.RowBytes(m.in)], dt, x); err != nil {
-			panic("bug: " + err.Error())
-		}
+		x[i] = scale * (float32(c) - zero)
 	}
-	return out
 }
 
 // finiteF16 rounds to f16, clamped to its range; NaN becomes 0.

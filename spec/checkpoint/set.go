@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,10 +37,10 @@ func (i Info) Elements() int {
 type entry struct {
 	Info
 	file    *mapping
-	stored  string                  // name of a stored type that DType cannot express
-	taken   bool                    // is part of another entry
-	collect func() []byte           // returns the bytes of a tensor that is not contiguous; else nil
-	row     func(r int, out []byte) // decodes a row of a tensor decoded on demand; else nil
+	stored  string                   // name of a stored type that DType cannot express
+	taken   bool                     // is part of another entry
+	collect func() []byte            // returns the bytes of a tensor that is not contiguous; else nil
+	values  func(r int, x []float32) // computes a row of a tensor decoded on demand, whose bytes are these values in DType unless collect returns them; else nil
 }
 
 // contents holds the tensors and metadata of one file.
@@ -58,6 +59,8 @@ type Set struct {
 	meta    map[string]any
 
 	notes []string // messages for the user
+
+	elsewhere func(name string) bool // while shards are opened: the index names another one for the tensor
 
 	collected recent
 }
@@ -106,34 +109,70 @@ func (s *Set) Bytes(name string) ([]byte, error) {
 	switch {
 	case e.collect != nil:
 		return e.collect(), nil
-	case e.row != nil:
+	case e.values != nil:
 		out := make([]byte, e.Bytes)
-		size := e.Shape[len(e.Shape)-1] * e.DType.BlockBytes()
+		size := e.DType.RowBytes(e.cols())
 		for r := range len(out) / max(size, 1) {
-			e.row(r, out[r*size:(r+1)*size])
+			e.round(r, out[r*size:(r+1)*size])
 		}
 		return out, nil
 	}
-	return e.file.data[e.Offset : e.Offset+e.Bytes : e.Offset+e.Bytes], nil
+	return e.raw(), nil
 }
 
-// RowDecoder returns the function that decodes one row of a tensor that is decoded
-// on demand. It returns nil for other tensors and unknown names.
+// cols returns the number of columns of a tensor that is no scalar.
+func (e *entry) cols() int { return e.Shape[len(e.Shape)-1] }
+
+// round writes a row of values in the entry's type. NaN in f16 becomes 0, and what is too
+// large the largest number.
+func (e *entry) round(r int, out []byte) {
+	x := make([]float32, e.cols())
+	e.values(r, x)
+	if e.DType == tensor.F16 {
+		for i, v := range x {
+			binary.LittleEndian.PutUint16(out[2*i:], finiteF16(v))
+		}
+		return
+	}
+	if err := tensor.Encode(out, e.DType, x); err != nil {
+		panic("bug: " + err.Error())
+	}
+}
+
+// RowDecoder returns the function that decodes one row of a tensor to its type. It is nil
+// unless the tensor is decoded row by row.
 func (s *Set) RowDecoder(name string) func(r int, out []byte) {
-	if i, ok := s.index[name]; ok {
-		return s.entries[i].row
+	if i, ok := s.index[name]; ok && s.entries[i].values != nil && s.entries[i].collect == nil {
+		return s.entries[i].round
 	}
 	return nil
 }
 
-// Float32 decodes a tensor to float32 values, row-major.
+// Values returns the function that computes a row of a tensor without rounding it to the
+// tensor's type. It is nil unless the files store something that the type only approximates.
+func (s *Set) Values(name string) func(r int, x []float32) {
+	if i, ok := s.index[name]; ok {
+		return s.entries[i].values
+	}
+	return nil
+}
+
+// Float32 decodes a tensor to float32 values, row-major. They are those that the files
+// store, also if the tensor's type only approximates them.
 func (s *Set) Float32(name string) ([]float32, error) {
+	info, _ := s.Lookup(name)
+	out := make([]float32, info.Elements())
+	if values := s.Values(name); values != nil {
+		cols := info.Shape[len(info.Shape)-1]
+		for r := range len(out) / max(cols, 1) {
+			values(r, out[r*cols:(r+1)*cols])
+		}
+		return out, nil
+	}
 	raw, err := s.Bytes(name)
 	if err != nil {
 		return nil, err
 	}
-	info, _ := s.Lookup(name)
-	out := make([]float32, info.Elements())
 	if err := tensor.Decode(out, info.DType, raw); err != nil {
 		return nil, fmt.Errorf("%s: tensor %q: %w", info.File, name, err)
 	}
@@ -156,6 +195,9 @@ func (s *Set) Close() error {
 // add merges the contents of a file; duplicate names are errors.
 func (s *Set) add(m *mapping, c *contents) error {
 	for _, e := range c.entries {
+		if s.elsewhere != nil && s.elsewhere(e.Name) {
+			continue
+		}
 		if i, dup := s.index[e.Name]; dup {
 			return fmt.Errorf("%s: tensor %q is in %s too; each name may occur once", m.path, e.Name, s.entries[i].File)
 		}

@@ -64,6 +64,16 @@ const (
 	GNVFP4 // 36 B / 64
 	GTQ1   // 54 B / 256
 	GTQ2   // 66 B / 256
+	GQ1_0  // 18 B / 128
+	GQ2_0  // 18 B / 64
+
+	GIQ1S   // 50 B / 256
+	GIQ1M   // 56 B / 256
+	GIQ2XXS // 66 B / 256
+	GIQ2XS  // 74 B / 256
+	GIQ2S   // 82 B / 256
+	GIQ3XXS // 98 B / 256
+	GIQ3S   // 110 B / 256
 
 	A8B16 // activations: 16 × i8 and one f32 scale (absmax/127) per block
 	A8B32 // the same, blocks of 32
@@ -91,6 +101,8 @@ var layouts = [Count]layout{
 	GQ4_0: {"q4_0", 32, 18}, GQ4_1: {"q4_1", 32, 20}, GQ5_0: {"q5_0", 32, 22}, GQ5_1: {"q5_1", 32, 24}, GQ8_0: {"q8_0", 32, 34},
 	GQ2K: {"q2_k", 256, 84}, GQ3K: {"q3_k", 256, 110}, GQ4K: {"q4_k", 256, 144}, GQ5K: {"q5_k", 256, 176}, GQ6K: {"q6_k", 256, 210},
 	GIQ4NL: {"iq4_nl", 32, 18}, GIQ4XS: {"iq4_xs", 256, 136}, GMXFP4: {"mxfp4", 32, 17}, GNVFP4: {"nvfp4", 64, 36}, GTQ1: {"tq1_0", 256, 54}, GTQ2: {"tq2_0", 256, 66},
+	GQ1_0: {"q1_0", 128, 18}, GQ2_0: {"q2_0", 64, 18},
+	GIQ1S: {"iq1_s", 256, 50}, GIQ1M: {"iq1_m", 256, 56}, GIQ2XXS: {"iq2_xxs", 256, 66}, GIQ2XS: {"iq2_xs", 256, 74}, GIQ2S: {"iq2_s", 256, 82}, GIQ3XXS: {"iq3_xxs", 256, 98}, GIQ3S: {"iq3_s", 256, 110},
 	A8B16: {"a8_b16", 16, 20}, A8B32: {"a8_b32", 32, 36}, A8B64: {"a8_b64", 64, 68},
 }
 

@@ -13,7 +13,8 @@ import (
 var GGUFTypes = map[uint32]dtype.Type{
 	0: dtype.F32, 1: dtype.F16, 2: dtype.GQ4_0, 3: dtype.GQ4_1, 6: dtype.GQ5_0, 7: dtype.GQ5_1, 8: dtype.GQ8_0,
 	10: dtype.GQ2K, 11: dtype.GQ3K, 12: dtype.GQ4K, 13: dtype.GQ5K, 14: dtype.GQ6K,
-	20: dtype.GIQ4NL, 23: dtype.GIQ4XS, 34: dtype.GTQ1, 35: dtype.GTQ2, 39: dtype.GMXFP4, 40: dtype.GNVFP4,
+	20: dtype.GIQ4NL, 23: dtype.GIQ4XS, 34: dtype.GTQ1, 35: dtype.GTQ2, 39: dtype.GMXFP4, 40: dtype.GNVFP4, 41: dtype.GQ1_0, 42: dtype.GQ2_0,
+	16: dtype.GIQ2XXS, 17: dtype.GIQ2XS, 18: dtype.GIQ3XXS, 19: dtype.GIQ1S, 21: dtype.GIQ3S, 22: dtype.GIQ2S, 29: dtype.GIQ1M,
 	24: dtype.I8, 25: dtype.I16, 26: dtype.I32, 27: dtype.I64, 28: dtype.F64, 30: dtype.BF16,
 }
 

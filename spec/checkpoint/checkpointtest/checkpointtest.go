@@ -71,7 +71,8 @@ var ggmlTypes = map[tensor.DType]uint32{
 	tensor.F32: 0, tensor.F16: 1, tensor.GQ4_0: 2, tensor.GQ4_1: 3, tensor.GQ5_0: 6, tensor.GQ5_1: 7, tensor.GQ8_0: 8,
 	tensor.GQ2K: 10, tensor.GQ3K: 11, tensor.GQ4K: 12, tensor.GQ5K: 13, tensor.GQ6K: 14,
 	tensor.GIQ4NL: 20, tensor.GIQ4XS: 23, tensor.I8: 24, tensor.I16: 25, tensor.I32: 26, tensor.I64: 27, tensor.F64: 28,
-	tensor.BF16: 30, tensor.GTQ1: 34, tensor.GTQ2: 35, tensor.GMXFP4: 39, tensor.GNVFP4: 40,
+	tensor.BF16: 30, tensor.GTQ1: 34, tensor.GTQ2: 35, tensor.GMXFP4: 39, tensor.GNVFP4: 40, tensor.GQ1_0: 41, tensor.GQ2_0: 42,
+	tensor.GIQ2XXS: 16, tensor.GIQ2XS: 17, tensor.GIQ3XXS: 18, tensor.GIQ1S: 19, tensor.GIQ3S: 21, tensor.GIQ2S: 22, tensor.GIQ1M: 29,
 }
 
 // GGUF returns a GGUF file of version 3.
