@@ -185,7 +185,7 @@ func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 	}
 	make, ok := ggufModels[kind]
 	if !ok {
-		return nil, fmt.Errorf("gguf key tokenizer.ggml.model is %q; expected gpt2, llama, bert or t5", kind)
+		return nil, fmt.Errorf("gguf key tokenizer.ggml.model is %q; expected gpt2, llama, gemma4, bert or t5", kind)
 	}
 	d, err := make(v)
 	if err != nil {
@@ -205,7 +205,7 @@ func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 }
 
 var ggufModels = map[string]func(*ggufVocab) (*tokenizer.Definition, error){
-	"gpt2": (*ggufVocab).byteLevel, "llama": (*ggufVocab).scoredBPE,
+	"gpt2": (*ggufVocab).byteLevel, "llama": (*ggufVocab).scoredBPE, "gemma4": (*ggufVocab).wholeTexts,
 	"bert": (*ggufVocab).wordPiece, "t5": (*ggufVocab).unigram,
 }
 
@@ -243,7 +243,10 @@ func (v *ggufVocab) byteLevel() (*tokenizer.Definition, error) {
 	name := v.reader.text("tokenizer.ggml.pre")
 	pre, ok := ggufPreTokenizers[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown tokenizer.ggml.pre %q; expected one of %s", name, strings.Join(ggufPreNames(), ", "))
+		return nil, fmt.Errorf("unknown tokenizer.ggml.pre %q; %s", name, knownPre(name))
+	}
+	if pre.whole {
+		return v.wholeTexts()
 	}
 	d := &tokenizer.Definition{
 		PreTokenizer: pre.component(), Normalizer: pre.normalizer(),
@@ -251,23 +254,39 @@ func (v *ggufVocab) byteLevel() (*tokenizer.Definition, error) {
 		PostProcessor: v.edges(pre.addBOS, false),
 		Model:         tokenizer.Model{Type: "BPE", Vocab: v.vocab(), IgnoreMerges: pre.ignoreMerges},
 	}
+	return d, v.resolveMerges(d)
+}
+
+// wholeTexts returns the pipeline of Gemma's tokenizers: merges over whole texts, in which
+// "▁" stands for a space, and tokens such as <0x0A> for bytes of other characters.
+func (v *ggufVocab) wholeTexts() (*tokenizer.Definition, error) {
+	d := pieceDefinition(v.vocab(), false)
+	if id, ok := v.reader.id("tokenizer.ggml.unknown_token_id"); ok && int(id) < len(v.tokens) {
+		d.Model.UnkToken = ptr(v.tokens[id])
+	}
+	d.PostProcessor = v.edges(true, false)
+	return d, v.resolveMerges(d)
+}
+
+// resolveMerges sets the merges that the file lists.
+func (v *ggufVocab) resolveMerges(d *tokenizer.Definition) error {
 	ids := make(map[string]int32, len(v.tokens))
 	for i, t := range v.tokens {
 		ids[t] = int32(i)
 	}
 	pairs, err := splitMerges(v.merges)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		d.Model.Merges, err = resolveMerges(pairs, ids, "")
 	}
-	d.Model.Merges, err = resolveMerges(pairs, ids, "")
-	return d, err
+	return err
 }
 
 func (v *ggufVocab) scoredBPE() (*tokenizer.Definition, error) {
 	if len(v.scores) == 0 {
 		return nil, fmt.Errorf("tokenizer.ggml.scores is missing; model llama needs it")
 	}
-	d := scoredBPEDefinition(v.vocab(), v.scores, v.reader.flag("tokenizer.ggml.add_space_prefix", true))
+	d := pieceDefinition(v.vocab(), v.reader.flag("tokenizer.ggml.add_space_prefix", true))
+	d.Model.Merges = mergesFromScores(d.Model.Vocab, v.scores)
 	if id, ok := v.reader.id("tokenizer.ggml.unknown_token_id"); ok && int(id) < len(v.tokens) {
 		d.Model.UnkToken = ptr(v.tokens[id])
 	}
@@ -275,15 +294,15 @@ func (v *ggufVocab) scoredBPE() (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// scoredBPEDefinition returns the pipeline of Llama's SentencePiece tokenizer.
-func scoredBPEDefinition(vocab []tokenizer.Entry, scores []float64, prefixSpace bool) *tokenizer.Definition {
+// pieceDefinition returns the pipeline of Llama's SentencePiece tokenizer, without merges.
+func pieceDefinition(vocab []tokenizer.Entry, prefixSpace bool) *tokenizer.Definition {
 	d := &tokenizer.Definition{
 		Normalizer: &tokenizer.Component{Type: "Sequence"},
 		Decoder: &tokenizer.Component{Type: "Sequence", Decoders: []tokenizer.Component{
 			{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr("▁")}, Content: " "},
 			{Type: "ByteFallback"}, {Type: "Fuse"},
 		}},
-		Model: tokenizer.Model{Type: "BPE", FuseUnk: true, ByteFallback: true, Vocab: vocab, Merges: mergesFromScores(vocab, scores)},
+		Model: tokenizer.Model{Type: "BPE", FuseUnk: true, ByteFallback: true, Vocab: vocab},
 	}
 	if prefixSpace {
 		d.Normalizer.Normalizers = append(d.Normalizer.Normalizers, tokenizer.Component{Type: "Prepend", Prepend: "▁"})
@@ -298,7 +317,9 @@ func scoredBPEDefinition(vocab []tokenizer.Entry, scores []float64, prefixSpace 
 // no prefix in front of continuations.
 func (v *ggufVocab) wordPiece() (*tokenizer.Definition, error) {
 	d := &tokenizer.Definition{
-		Normalizer:   &tokenizer.Component{Type: "BertNormalizer"},
+		Normalizer: &tokenizer.Component{Type: "BertNormalizer",
+			Lowercase:    ptr(v.reader.flag("tokenizer.ggml.normalizer.lowercase", true)),
+			StripAccents: ptr(v.reader.flag("tokenizer.ggml.normalizer.strip_accents", true))},
 		PreTokenizer: &tokenizer.Component{Type: "BertPreTokenizer"},
 		Decoder:      &tokenizer.Component{Type: "WordPiece"},
 		Config:       tokenizer.Config{CleanUp: true},

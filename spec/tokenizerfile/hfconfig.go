@@ -3,6 +3,7 @@ package tokenizerfile
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ type hfConfig struct {
 	Class         string                     `json:"tokenizer_class"`
 	AddedDecoder  map[string]namedToken      `json:"added_tokens_decoder"`
 	Additional    []json.RawMessage          `json:"additional_special_tokens"`
+	Extra         json.RawMessage            `json:"extra_special_tokens"` // a list, or tokens by role
 	AddBOS        *bool                      `json:"add_bos_token"`
 	AddEOS        *bool                      `json:"add_eos_token"`
 	AddPrefix     *bool                      `json:"add_prefix_space"`
@@ -137,7 +139,20 @@ func (c *hfConfig) collectAdded(extra []byte, additional json.RawMessage) error 
 	if len(additional) > 0 && json.Unmarshal(additional, &list) == nil {
 		c.Additional = list
 	}
+	c.Additional = append(c.Additional, c.extra()...)
 	return nil
+}
+
+// extra returns the extra special tokens; those by role are sorted by it.
+func (c *hfConfig) extra() []json.RawMessage {
+	var list []json.RawMessage
+	var roles map[string]json.RawMessage
+	if json.Unmarshal(c.Extra, &list) != nil && json.Unmarshal(c.Extra, &roles) == nil {
+		for _, role := range slices.Sorted(maps.Keys(roles)) {
+			list = append(list, roles[role])
+		}
+	}
+	return list
 }
 
 func (c *hfConfig) readChatTemplate(jinja []byte) error {

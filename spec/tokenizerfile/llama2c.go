@@ -43,7 +43,8 @@ func FromLlama2C(data []byte, vocabSize int) (*tokenizer.Tokenizer, error) {
 	if len(vocab) < 3 {
 		return nil, fmt.Errorf("tokenizer.bin: %d tokens; expected at least <unk>, <s> and </s>", len(vocab))
 	}
-	d := scoredBPEDefinition(vocab, scores, true)
+	d := pieceDefinition(vocab, true)
+	d.Model.Merges = mergesFromScores(vocab, scores)
 	d.Model.UnkToken = ptr(vocab[0].Token)
 	d.PostProcessor = templateOf([]edgeToken{{vocab[1].Token, 1}}, nil)
 	d.Config.Special = map[string]string{"unk": vocab[0].Token, "bos": vocab[1].Token, "eos": vocab[2].Token}

@@ -24,12 +24,25 @@ var sources = []source{
 	{[]string{"tokenizer.json"}, loadHF},
 	{[]string{"sentencepiece.bpe.model", "vocab.json"}, loadM2M100},
 	{[]string{"source.spm", "vocab.json"}, loadMarian},
-	{[]string{"tokenizer.model"}, spLoader("tokenizer.model")},
+	{[]string{"tokenizer.model"}, pieces("tokenizer.model")},
 	{[]string{"spiece.model"}, spLoader("spiece.model")},
 	{[]string{"sentencepiece.bpe.model"}, spLoader("sentencepiece.bpe.model")},
 	{[]string{"sentencepiece.model"}, spLoader("sentencepiece.model")},
 	{[]string{"vocab.json", "merges.txt"}, loadVocabMerges},
 	{[]string{"vocab.txt"}, loadWordPiece},
+	{[]string{"tekken.json"}, loadTekken},
+	{[]string{"tiktoken.model"}, loadTiktoken("tiktoken.model")},
+	{[]string{"qwen.tiktoken"}, loadTiktoken("qwen.tiktoken")},
+}
+
+// pieces reads a file of SentencePiece, or one of tiktoken under the same name.
+func pieces(name string) func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
+	return func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
+		if isTiktoken(f[name]) {
+			return loadTiktoken(name)(f, c)
+		}
+		return spLoader(name)(f, c)
+	}
 }
 
 // Load returns the tokenizer of a model folder, read from the most complete source
@@ -60,7 +73,7 @@ func Load(files Files) (*tokenizer.Tokenizer, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("no tokenizer file in [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt or tokenizer.bin", strings.Join(names, " "))
+	return nil, fmt.Errorf("no tokenizer file in [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt, tekken.json, tiktoken.model, qwen.tiktoken or tokenizer.bin", strings.Join(names, " "))
 }
 
 func (f Files) have(names []string) bool {

@@ -245,7 +245,7 @@ func (c *hfConfig) prependScheme() string {
 // add a leading space to the whole text, older ones to every segment of it.
 func (s spClass) llama(d *tokenizer.Definition, c *hfConfig) {
 	prefix := orTrue(c.AddPrefix)
-	base := scoredBPEDefinition(nil, nil, prefix)
+	base := pieceDefinition(nil, prefix)
 	d.Normalizer, d.Decoder = base.Normalizer, base.Decoder
 	if c.Legacy != nil && !*c.Legacy {
 		d.Normalizer = nil

@@ -13,6 +13,7 @@ type addedVocabulary struct {
 	byID    map[int32]int
 	ids     map[string]int32
 	special map[string]bool
+	written map[int32]string // what is decoded of tokens that match normalized text: their normalized content
 	raw     *tokenMatcher
 	normal  *tokenMatcher
 	refuse  func(start, end int) bool // reports whether a special token in raw text must stay text; nil: never
@@ -25,7 +26,7 @@ const MaxAddedToken = 4096
 // newAddedVocabulary assigns an id to every added token: its id in the model's
 // vocabulary, else the next free one. Like the reference, it ignores the file's "id".
 func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*addedVocabulary, error) {
-	a := &addedVocabulary{byID: map[int32]int{}, ids: map[string]int32{}, special: map[string]bool{}}
+	a := &addedVocabulary{byID: map[int32]int{}, ids: map[string]int32{}, special: map[string]bool{}, written: map[int32]string{}}
 	top := int32(-1)
 	for i, t := range added {
 		if len(t.Content) > MaxAddedToken {
@@ -62,7 +63,8 @@ func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*added
 				continue
 			}
 			if t.Normalized {
-				a.normal.add(n.normalize(t.Content), i)
+				a.written[t.ID] = n.normalize(t.Content)
+				a.normal.add(a.written[t.ID], i)
 			} else {
 				a.raw.add(t.Content, i)
 			}

@@ -69,7 +69,7 @@ func (m *bpe) encode(ids []int32, piece string) []int32 {
 	if m.ignoreMerges {
 		spelled := piece
 		if m.rawBytes {
-			spelled = toByteAlphabet(piece)
+			spelled = ByteAlphabet(piece)
 		}
 		if id, ok := m.vocab.id(spelled); ok {
 			return append(ids, id)
@@ -81,7 +81,7 @@ func (m *bpe) encode(ids []int32, piece string) []int32 {
 		m.byteSymbols(w, piece)
 	} else {
 		if m.rawBytes {
-			piece = toByteAlphabet(piece)
+			piece = ByteAlphabet(piece)
 		}
 		m.charSymbols(w, piece)
 	}

@@ -46,7 +46,7 @@ func (b *byteLevel) split(out []piece, p piece) []piece {
 	}
 	if b.spell {
 		for i := start; i < len(out); i++ {
-			out[i].text = toByteAlphabet(out[i].text)
+			out[i].text = ByteAlphabet(out[i].text)
 		}
 	}
 	return out

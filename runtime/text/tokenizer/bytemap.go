@@ -26,8 +26,8 @@ func fillByteMap() bool {
 	return true
 }
 
-// toByteAlphabet spells the bytes of s in GPT-2's alphabet.
-func toByteAlphabet(s string) string {
+// ByteAlphabet spells the bytes of s in GPT-2's alphabet, as tokens of byte-level models are.
+func ByteAlphabet(s string) string {
 	out := make([]byte, 0, 2*len(s))
 	for i := range len(s) {
 		out = append(out, byteString[s[i]]...)
@@ -35,7 +35,7 @@ func toByteAlphabet(s string) string {
 	return string(out)
 }
 
-// fromByteAlphabet is the inverse of toByteAlphabet. A token with a character outside
+// fromByteAlphabet is the inverse of ByteAlphabet. A token with a character outside
 // the alphabet keeps its UTF-8 bytes.
 func fromByteAlphabet(s string) string {
 	out := make([]byte, 0, len(s))

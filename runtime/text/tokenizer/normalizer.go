@@ -107,7 +107,7 @@ func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	case "Precompiled":
 		return newCharsmap(c.Charsmap)
 	case "ByteLevel":
-		return normalizeFunc(toByteAlphabet), nil
+		return normalizeFunc(ByteAlphabet), nil
 	case "Nmt":
 		return filter(nmtClean), nil
 	}

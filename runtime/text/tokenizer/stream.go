@@ -47,8 +47,8 @@ func (s *Stream) Flush() string {
 }
 
 func (s *Stream) add(id int32) {
-	token, ok := s.t.decodeToken(id)
-	if !ok || (s.skipSpecial && s.t.added.special[token]) {
+	token, special, ok := s.t.decodeToken(id)
+	if !ok || s.skipSpecial && special {
 		return
 	}
 	if len(s.t.decoder) == 0 && s.tokens > 0 {

@@ -5,8 +5,8 @@ package tokenizer
 // vocabulary. It ignores decoder rules that depend on adjacent tokens, such as space
 // cleanup.
 func (t *Tokenizer) Bytes(id int32) []byte {
-	token, ok := t.decodeToken(id)
-	if !ok || t.added.special[token] {
+	token, special, ok := t.decodeToken(id)
+	if !ok || special {
 		return nil
 	}
 	for _, make := range t.decoder {

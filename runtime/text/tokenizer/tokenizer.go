@@ -146,15 +146,18 @@ func targetVocabulary(ids map[string]int32) (*vocabulary, error) {
 	return newVocabulary(SortedVocab(ids))
 }
 
-// decodeToken returns the token of an id for decoding.
-func (t *Tokenizer) decodeToken(id int32) (string, bool) {
+// decodeToken returns the token of an id for decoding, and whether it is a special token.
+func (t *Tokenizer) decodeToken(id int32) (token string, special, ok bool) {
 	if _, added := t.added.byID[id]; added || t.target == nil {
-		return t.lookup(id)
+		token, ok = t.lookup(id)
+	} else if ok = 0 <= id && int(id) < t.target.size(); ok {
+		token = t.target.token(id)
 	}
-	if id < 0 || int(id) >= t.target.size() {
-		return "", false
+	special = t.added.special[token]
+	if text, normalized := t.added.written[id]; normalized {
+		token = text
 	}
-	return t.target.token(id), true
+	return token, special, ok
 }
 
 // Token returns the token's text, with marks such as "Ġ" or "▁", or "" for ids outside
