@@ -195,15 +195,12 @@ func (p *Program) addFile(part int, stem, ext string, data []byte) string {
 // partitioned model has a manifest for users and one per rank for its program.
 func (p *Program) describe(context.Context) error {
 	man := &p.whole.CPU.Manifest
-	tok, data, err := p.tokenizer()
-	if err != nil {
-		return err
-	}
-	p.files["tokenizer.bin"] = data
+	p.files["tokenizer.bin"] = p.tokData
+	var err error
 	if p.files["model.yaml"], err = p.Spec.YAML(); err != nil {
 		return err
 	}
-	p.identify(man, tok)
+	p.identify(man, p.tok)
 	ir, steps := p.Module, ""
 	if p.ranks != nil {
 		ir = p.partitioned

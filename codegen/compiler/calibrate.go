@@ -163,13 +163,12 @@ func (p *Program) rounds(it *pack.Item) bool {
 // cannotCalibrate returns why the model cannot be calibrated here, or "".
 func (p *Program) cannotCalibrate() string {
 	network, _, _ := strings.Cut(p.Net.Topology(), ".")
-	tok, _, err := p.tokenizer()
 	switch arch := os.Getenv("GOARCH"); {
 	case network != "decoder_only":
 		return "only decoders can be, " + p.Spec.Name + " is " + network
 	case !slices.ContainsFunc(p.whole.CPU.Manifest.Graphs, predicts):
 		return p.Spec.Name + " has no output head"
-	case err != nil || tok == nil:
+	case p.tok == nil:
 		return p.Spec.Name + " has no tokenizer to read a text with"
 	case arch != "" && arch != runtime.GOARCH:
 		return "a binary for " + arch + " does not run here; calibrate there, and pass --importance FILE"

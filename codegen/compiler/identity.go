@@ -21,7 +21,7 @@ import (
 var tokenizerFiles = []string{
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
 	"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
-	"target_vocab.json", "sentencepiece.model", "spm.model", "chat_template.jinja", "config.json",
+	"target_vocab.json", "sentencepiece.model", "spm.model", "tekken.json", "tiktoken.model", "qwen.tiktoken", "chat_template.jinja", "config.json",
 }
 
 // maxTokenizerFile is their maximum size; the largest published one has 35 MB.
@@ -67,7 +67,7 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 		return nil, fmt.Errorf("%s does not exist", n)
 	}
 	switch {
-	case m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
+	case m.Spec.TokenizerFile == "" && m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
 		return tokenizerfile.FromGGUF(m.set.Meta())
 	case files["tokenizer.bin"] != nil:
 		return tokenizerfile.FromLlama2C(files["tokenizer.bin"], m.Hyper.Vocab)

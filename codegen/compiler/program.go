@@ -13,6 +13,7 @@ import (
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -28,6 +29,9 @@ type Program struct {
 	skip        map[string]bool // passes to skip
 	warnings    []string        // about the weight types
 
+	tok     *tokenizer.Tokenizer // nil: the model computes on ids
+	tokData []byte               // its serialized form
+
 	// Set during the build.
 	cache  *toolchain.Cache
 	cc     *toolchain.Builder
@@ -41,7 +45,8 @@ type stage func(*Program, context.Context) error
 
 // frontEnd leads from an open model to the sources of its program.
 var frontEnd = []stage{
-	(*Program).check,        // conflicting options
+	(*Program).check, // conflicting options
+	(*Program).readTokenizer,
 	(*Program).optimize,     // the module, through all passes
 	(*Program).partition,    // a module for each of several ranks
 	(*Program).chooseISAs,   // instruction sets to compile for
@@ -113,6 +118,11 @@ func (p *Program) check(context.Context) error {
 		return err
 	}
 	p.skip, err = SkipPasses(o.Skip)
+	return err
+}
+
+func (p *Program) readTokenizer(context.Context) (err error) {
+	p.tok, p.tokData, err = p.tokenizer()
 	return err
 }
 
