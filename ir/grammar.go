@@ -1,9 +1,26 @@
 package ir
 
 import (
+	"regexp"
+	"strconv"
+
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
 )
+
+// keywords are the words that no name can be without quotes, with the number inf.
+const keywords = `module|weight|state|graph|input|yield|from|repeat|fuse|par`
+
+var reserved = regexp.MustCompile(`^(inf|` + keywords + `)$`)
+
+// QuoteName returns the name of a module as the text form writes it: in quotes if it is a
+// keyword.
+func QuoteName(name string) string {
+	if reserved.MatchString(name) {
+		return strconv.Quote(name)
+	}
+	return name
+}
 
 // irLexer defines the tokens of the text form. Keywords precede identifiers, because
 // the lexer takes the first match. A newline is a token, because it ends a statement.
@@ -22,7 +39,7 @@ var irLexer = lexer.MustStateful(lexer.Rules{
 	"Root": {
 		lexer.Include("Common"),
 		{Name: "String", Pattern: `"(\\.|[^"\\\n])*"`},
-		{Name: "Keyword", Pattern: `\b(module|weight|state|graph|input|yield|from|repeat|fuse|par)\b`},
+		{Name: "Keyword", Pattern: `\b(` + keywords + `)\b`},
 		{Name: "Value", Pattern: `%[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
 		{Name: "Weight", Pattern: `@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
 		{Name: "Annotation", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
@@ -43,7 +60,7 @@ var irLexer = lexer.MustStateful(lexer.Rules{
 
 type gModule struct {
 	Pos   lexer.Position
-	Name  string   `parser:"EOL* 'module' @Ident '{' EOL+"`
+	Name  string   `parser:"EOL* 'module' @(Ident | String) '{' EOL+"`
 	Decls []*gDecl `parser:"(@@ EOL+)* '}' EOL*"`
 }
 

@@ -32,7 +32,8 @@ func Parse(file string, src []byte, ops OpSet) (*Module, error) {
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
-	p := &parser{ops: ops, mod: &Module{Name: g.Name, Pos: pos(g.Pos)}}
+	p := &parser{ops: ops, mod: &Module{Pos: pos(g.Pos)}}
+	p.mod.Name = p.unquote(g.Pos, g.Name)
 	p.module(g)
 	if err := p.errs.err(); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/participle/v2/lexer"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -159,9 +160,9 @@ func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
 func (p *parser) annotation(g *gAnnotation) Annotation {
 	n := Annotation{Name: g.Name[1:]}
 	for _, a := range g.Args {
-		arg := AnnotationArg{Val: p.annotationWord(a, a.First)}
+		arg := AnnotationArg{Val: p.unquote(a.Pos, a.First)}
 		if a.From != "" {
-			arg = AnnotationArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.annotationWord(a, a.Val)}
+			arg = AnnotationArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.unquote(a.Pos, a.Val)}
 			if arg.Of != "rows" && arg.Of != "layer" {
 				p.errs.addf(pos(a.Pos), "annotation !%s: bound on %s, expected rows or layer", n.Name, arg.Of)
 			}
@@ -171,13 +172,14 @@ func (p *parser) annotation(g *gAnnotation) Annotation {
 	return n
 }
 
-func (p *parser) annotationWord(g *gAnnotationArg, text string) string {
+// unquote returns a word, which may be in quotes.
+func (p *parser) unquote(at lexer.Position, text string) string {
 	if !strings.HasPrefix(text, `"`) {
 		return text
 	}
 	s, err := strconv.Unquote(text)
 	if err != nil {
-		p.errs.addf(pos(g.Pos), "bad string %s", text)
+		p.errs.addf(pos(at), "bad string %s", text)
 	}
 	return s
 }
@@ -187,11 +189,7 @@ func (p *parser) transform(g *gTransform) *tensor.Transform {
 	case g.Weight != "":
 		return &tensor.Transform{Op: "weight", Name: g.Weight[1:]}
 	case g.Source != "":
-		name, err := strconv.Unquote(g.Source)
-		if err != nil {
-			p.errs.addf(pos(g.Pos), "bad string %s", g.Source)
-		}
-		r := tensor.Source(name)
+		r := tensor.Source(p.unquote(g.Pos, g.Source))
 		if err := checkTransform(r); err != nil {
 			p.errs.addf(pos(g.Pos), "%v", err)
 		}

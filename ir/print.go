@@ -59,7 +59,7 @@ func (p *printer) decl(head, tail string) {
 }
 
 func (p *printer) module(m *Module) {
-	p.linef("module %s {", m.Name)
+	p.linef("module %s {", QuoteName(m.Name))
 	p.indent++
 	for _, w := range m.Weights {
 		tail := w.Type.String()
