@@ -7,14 +7,15 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// heads splits the matmuls after the layers that have more outputs than inputs
+// heads splits the matmuls of the output head that have more outputs than inputs
 // by rows, and gathers their columns. If the rows cannot be divided evenly,
 // some are computed by two ranks, so that all ranks exchange the same amount.
 func (s *sharder) heads(g *ir.Graph) error {
 	s.layers = ir.Range{}
 	s.cuts, s.sums, s.now = map[*ir.Value]cut{}, map[*ir.Value]*sum{}, map[*ir.Value]*ir.Value{}
+	heads := headMatmuls(g)
 	for i, op := range g.Body.Ops {
-		if op.Def.Name != "matmul" || op.Int("slices") > 1 || len(op.Args[1].Count) > 0 {
+		if !heads[op] || op.Int("slices") > 1 || len(op.Args[1].Count) > 0 {
 			continue
 		}
 		n, k := op.Args[1].Type.Shape[0].N, op.Args[1].Type.Cols()

@@ -112,7 +112,7 @@ func quantize(env *Env, m *ir.Module) error {
 	}
 	done := map[*ir.Value]tensor.DType{} // the stored types
 	var all []*ir.Value
-	heads, drafts, onlyMatmuls := headWeights(m), draftWeights(m), matmulWeights(m)
+	heads, gates, drafts, onlyMatmuls := headWeights(m), gateWeights(m), draftWeights(m), matmulWeights(m)
 	for _, g := range m.Graphs {
 		for op := range g.All() {
 			for _, w := range matrices(op) {
@@ -121,7 +121,7 @@ func quantize(env *Env, m *ir.Module) error {
 				}
 				stored := w.Type.Elem
 				done[w], all = stored, append(all, w)
-				if err := quantizeWeight(env, w, heads[w], drafts[w]); err != nil {
+				if err := quantizeWeight(env, w, heads[w], gates[w], drafts[w]); err != nil {
 					return err
 				}
 				if onlyMatmuls[w] {
@@ -194,16 +194,16 @@ func setType(w *ir.Value, t tensor.DType) {
 	w.Type.Elem = t
 }
 
-// headWeights returns the matrices after the layers: the head, which is often
-// also the embedding. Their rounding affects every logit directly (decision 028).
+// headWeights returns the matrices of the output head, which is often also the embedding.
+// Their rounding affects every logit directly (decision 028).
 func headWeights(m *ir.Module) map[*ir.Value]bool {
 	heads := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
 		if g.Name == ir.DraftGraph {
 			continue // its proposals are verified
 		}
-		for _, op := range g.Body.Ops {
-			if op.Def.Name == "matmul" {
+		for op, head := range headMatmuls(g) {
+			if head {
 				heads[op.Args[1].Value] = true
 			}
 		}
@@ -259,10 +259,10 @@ func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 // coarse reports whether a type has fewer than 8 bits per weight.
 func coarse(t tensor.DType) bool { return t.IsBlock() && t.RowBytes(t.Block()) < t.Block() }
 
-// quantizeWeight sets the type of one matrix. A head gets about one bit more than
-// the default type, and a draft matrix 8 bits, except in f32. A rule that names the
-// matrix overrides both.
-func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
+// quantizeWeight sets the type of one matrix. A head gets about one bit more than the
+// default type, a gate at least 8 bits, and a matrix that only drafts 8 bits, except in f32. A
+// rule that names the matrix overrides all of these.
+func quantizeWeight(env *Env, w *ir.Value, head, gate, draft bool) error {
 	stored := w.Type.Elem
 	t := tensor.ComputeType(stored)
 	n, k := w.Type.Shape[0].N, w.Type.Cols()
@@ -270,7 +270,7 @@ func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	if env.Types.Default != tensor.Invalid && (n*k >= env.Types.Threshold || env.Types.Default.IsFloat()) {
 		t, named = env.Types.Default, true
 		switch {
-		case draft && t != tensor.F32 && k%tensor.Q8B32T2.Block() == 0:
+		case (draft && t != tensor.F32 || gate && t.IsBlock() && t.Bits() < 8) && k%tensor.Q8B32T2.Block() == 0:
 			t = tensor.Q8B32T2
 		case head:
 			t = t.OfHead()
@@ -364,7 +364,7 @@ func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
 // activation returns the activation type of kernels for weights of type w, or
 // the requested one if kernels for both exist.
 func activation(env *Env, op *ir.Op, w tensor.DType) (tensor.DType, error) {
-	if a := env.Types.Activations; a != tensor.Invalid && op.Def.Name == "matmul" && len(env.Kernels.CandidatesFor("matmul", w, a.String())) > 0 {
+	if a := env.Types.Activations; a != tensor.Invalid && (op.Def.Name == "matmul" || a == tensor.F32) && len(env.Kernels.CandidatesFor("matmul", w, a.String())) > 0 {
 		return a, nil
 	}
 	ks := env.Kernels.Candidates("matmul", w)
