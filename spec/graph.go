@@ -26,7 +26,7 @@ var graphReference = regexp.MustCompile(`\$\{([^}\n]*)\}|\$[A-Za-z_][A-Za-z0-9_]
 const maxName = 256
 
 // graphText replaces the references of the graph by the values of hyper-parameters.
-func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
+func (m *Model) graphText() ([]byte, error) {
 	values := map[string]any{}
 	for k, v := range m.Spec.Config {
 		values[k] = v
@@ -37,7 +37,7 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 			values[k] = float64(v)
 		}
 	}
-	values["weight_type"], values["kv_type"] = weightType.String(), m.Spec.stateType().String()
+	values["weight_type"], values["kv_type"] = m.stored.String(), m.stateType().String()
 	var failed error
 	text := graphReference.ReplaceAllStringFunc(m.Spec.Graph, func(ref string) string {
 		if failed != nil {
@@ -93,18 +93,7 @@ func (m *Model) parseGraph(src []byte) (*ir.Module, error) {
 // resolveGraph parses the model spec's graph and checks that the files contain
 // exactly the tensors that its weights read.
 func (m *Model) resolveGraph(h Headers) error {
-	largest, typ := 0, tensor.F32
-	for _, name := range h.Names() {
-		dt, shape, _ := h.Lookup(name)
-		n := 1
-		for _, d := range shape {
-			n *= d
-		}
-		if n > largest && (dt.IsFloat() || dt.IsBlock()) {
-			largest, typ = n, dt
-		}
-	}
-	src, err := m.graphText(typ)
+	src, err := m.graphText()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +27,12 @@ type Values interface {
 	Float32(name string) ([]float32, error)
 }
 
-// setHeaders implements Headers and Values for opened weight files.
+// Comparer is an optional interface of Headers that compares the values of two tensors.
+type Comparer interface {
+	Same(a, b string) bool
+}
+
+// setHeaders implements Headers, Values and Comparer for opened weight files.
 type setHeaders struct{ *checkpoint.Set }
 
 // HeadersOf returns the headers of opened weight files.
@@ -35,6 +41,15 @@ func HeadersOf(s *checkpoint.Set) Headers { return setHeaders{s} }
 func (h setHeaders) Lookup(name string) (tensor.DType, []int, bool) {
 	i, ok := h.Set.Lookup(name)
 	return i.DType, i.Shape, ok
+}
+
+// Same reports whether two tensors have the same type and stored bytes.
+func (h setHeaders) Same(a, b string) bool {
+	x, err := h.Bytes(a)
+	y, err2 := h.Bytes(b)
+	i, _ := h.Set.Lookup(a)
+	j, _ := h.Set.Lookup(b)
+	return err == nil && err2 == nil && i.DType == j.DType && bytes.Equal(x, y)
 }
 
 func (h setHeaders) Names() []string {
@@ -95,4 +110,20 @@ func (s *Spec) openFiles() (*checkpoint.Set, error) {
 		return nil, errAt(s.Pos("model_files"), "%v", err)
 	}
 	return set, err
+}
+
+// largestType returns the type of the largest tensor of numbers; f32 if there is none.
+func largestType(h Headers) tensor.DType {
+	largest, typ := 0, tensor.F32
+	for _, name := range h.Names() {
+		dt, shape, _ := h.Lookup(name)
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		if n > largest && (dt.IsFloat() || dt.IsBlock()) {
+			largest, typ = n, dt
+		}
+	}
+	return typ
 }

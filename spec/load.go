@@ -14,6 +14,7 @@ import (
 
 	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/runtime/kit/regular"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 	"gopkg.in/yaml.v3"
 )
 
@@ -116,7 +117,7 @@ func loadDir(dir string, opt Options) (*Spec, error) {
 				files = append(files, f)
 			}
 		}
-		if len(files) == 1 {
+		if len(files) == 1 || len(files) > 1 && checkpoint.SplitGGUF(files) {
 			return loadWeightFile(files[0], form.format, opt)
 		}
 		if len(files) > 1 {

@@ -76,7 +76,7 @@ func (m *Model) LowerText() ([]byte, error) {
 		return nil, l.err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "module %s {\n", identifier(m.Spec.Name))
+	fmt.Fprintf(&b, "module %s {\n", ir.QuoteName(identifier(m.Spec.Name)))
 	for _, d := range append(l.weights, l.states...) {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
@@ -152,7 +152,11 @@ func (l *lowerer) decode() {
 	l.embedded = l.embedding()
 	l.perLayerInputs()
 	if n := l.Net; n.TemperatureFloor > 0 {
-		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, attrs{}.int("floor", n.TemperatureFloor).num("by", n.TemperatureScale))
+		a := attrs{}.int("floor", n.TemperatureFloor).num("by", n.TemperatureScale)
+		if n.TemperatureRope {
+			a = a.int("offset", 0)
+		}
+		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, a)
 	}
 	x := l.layers("xn", l.expandStreams(l.embedded))
 	results := map[string]string{}
@@ -212,7 +216,7 @@ func (l *lowerer) graph(name string) {
 // state declares the KV cache of layers with the heads of h;
 // suffix is "source" or "".
 func (l *lowerer) state(name string, h Hyper, layers []int, suffix string) {
-	kv := l.Spec.stateType()
+	kv := l.stateType()
 	var windows []int
 	for _, i := range layers {
 		if suffix == "" {
@@ -229,20 +233,21 @@ func (l *lowerer) state(name string, h Hyper, layers []int, suffix string) {
 	l.states = append(l.states, s)
 }
 
-// stateType returns the element type of the KV cache.
-func (s *Spec) stateType() tensor.DType {
+// stateType returns the element type of the KV cache; without kv_type, f32 for f32 weights.
+func (m *Model) stateType() tensor.DType {
+	s := m.Spec
 	switch {
 	case s.KVType != tensor.Invalid:
 		return s.KVType
-	case s.Quant == tensor.F32:
+	case s.Quant == tensor.F32, s.Quant == tensor.Invalid && m.stored == tensor.F32:
 		return tensor.F32
 	}
 	return tensor.F16
 }
 
 // indexType returns the element type of an indexer's keys.
-func (s *Spec) indexType() tensor.DType {
-	if t := s.stateType(); !t.IsBlock() {
+func (m *Model) indexType() tensor.DType {
+	if t := m.stateType(); !t.IsBlock() {
 		return t
 	}
 	return tensor.F16

@@ -44,7 +44,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 		k = l.rope("kr", k, run.rope, h.KVHeads)
 	}
 	norm("after_rope")
-	if l.temperature != "" && run.rope == ropeNone {
+	if l.temperature != "" && (run.rope == ropeNone || l.Net.TemperatureRope) {
 		q = l.t.op("q", "mul", []string{q, l.temperature}, nil)
 	}
 	if l.Net.Differential {
@@ -87,6 +87,7 @@ func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 	if gate != "" {
 		o = l.t.op("a", "mul", []string{o, l.t.op("ag", "sigmoid", []string{gate}, nil)}, nil)
 	}
+	o = l.outNorm("a", "attn_sub_norm", sa+"sub_norm", o)
 	o = l.linear("o", "wo", sa+"wo", o, nil)
 	return l.bias("o", "wo_bias", sa+"wo", o, nil)
 }

@@ -214,7 +214,7 @@ func (l *lowerer) groupedOutput(o string) string {
 // compressedState declares the compressed rows.
 func (l *lowerer) compressedState() {
 	if _, all := l.layersWith(l.Net.compresses); all > 0 {
-		kv, d := l.Spec.stateType(), l.s.hyper.HeadDim
+		kv, d := l.stateType(), l.s.hyper.HeadDim
 		l.states = append(l.states, fmt.Sprintf("state %%compressed[%d] : rows {k: %s[1, %d], v: %s[1, %d]} paged %d", all, kv.OfKeys(), d, kv, d, pageRows))
 	}
 }

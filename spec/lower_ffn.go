@@ -37,6 +37,7 @@ func (l *lowerer) ffn(x string) string {
 		up = l.bias("up", "w_up_bias", ff+"w1", up, nil)
 		h = l.activation(up)
 	}
+	h = l.outNorm("g", "ffn_sub_norm", ff+"sub_norm", h)
 	d := l.linear("down", "w_down", ff+"w2", h, nil)
 	return l.bias("down", "w_down_bias", ff+"w2", d, nil)
 }
@@ -98,29 +99,18 @@ const xieluBeta = 0.5
 // own parameters αp and αn, which are stored as the inverse of softplus. The
 // function is αp·x² + β·x above 0 and αn·(eˣ − 1 − x) + β·x below, where αn is β
 // plus a softplus. In terms of elu it is
-// β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x). The transforms compute both
-// parameters in bf16, as transformers does.
+// β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x).
 func (l *lowerer) xielu(x string) string {
-	bf16 := func(r *tensor.Transform) *tensor.Transform {
-		return &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: tensor.BF16}
-	}
-	shifted := func(r *tensor.Transform, by float64) *tensor.Transform {
-		return &tensor.Transform{Op: "add", Args: []*tensor.Transform{r}, Nums: []float64{by}}
-	}
-	factor := func(name string, shift float64) string {
+	factor := func(name string) string {
 		std := l.s.in("feed_forward." + name + ".weight")
 		return l.weight(name, std, &cut{rows: l.Hyper.FFN, wide: true, apply: func(r *tensor.Transform) *tensor.Transform {
-			r = &tensor.Transform{Op: "fill", Args: []*tensor.Transform{bf16(r)}, Nums: []float64{float64(l.Hyper.FFN)}}
-			r = bf16(&tensor.Transform{Op: "softplus", Args: []*tensor.Transform{r}})
-			if shift == 0 {
-				return r
-			}
-			return shifted(bf16(shifted(r, shift)), -shift)
+			r = &tensor.Transform{Op: "fill", Args: []*tensor.Transform{r}, Nums: []float64{float64(l.Hyper.FFN)}}
+			return &tensor.Transform{Op: "softplus", Args: []*tensor.Transform{r}}
 		}})
 	}
 	e := l.t.op("e", "elu", []string{x}, nil)
-	square := l.t.op("act", "mul", []string{l.t.op("act", "relu2", []string{x}, nil), factor("act_p", 0)}, nil)
-	below := l.t.op("act", "mul", []string{l.t.op("act", "sub", []string{e, x}, nil), factor("act_n", xieluBeta)}, nil)
+	square := l.t.op("act", "mul", []string{l.t.op("act", "relu2", []string{x}, nil), factor("act_p")}, nil)
+	below := l.t.op("act", "mul", []string{l.t.op("act", "sub", []string{e, x}, nil), factor("act_n")}, nil)
 	y := l.t.op("act", "add", []string{l.scaled("act", e, xieluBeta), square}, nil)
 	return l.t.op("act", "add", []string{y, below}, nil)
 }

@@ -163,6 +163,9 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 	a := attrs{}
 	if n.MoEActivation == "swiglu_oai" {
 		a = a.word("act", n.MoEActivation).num("limit", n.MoELimit)
+		if n.MoEAlpha != 1.702 { // the op's default
+			a = a.num("alpha", n.MoEAlpha)
+		}
 	} else {
 		act := activations[strings.TrimPrefix(n.ActivationFunction, "glu_")]
 		if d := ops.Experts.Attr("act"); !slices.Contains(d.Words, act) {

@@ -84,7 +84,7 @@ func (l *lowerer) choose(q, k, x string, every int) string {
 // indexState declares the keys of the layers with an indexer, in at most 16 bits.
 func (l *lowerer) indexState() {
 	if _, all := l.layersWith(l.Net.indexes); all > 0 {
-		l.states = append(l.states, fmt.Sprintf("state %%%sindex[%d] : rows {k: %s[1, %d]} paged %d", l.prefix, all, l.Spec.indexType(), l.Net.Indexer.HeadDim, pageRows))
+		l.states = append(l.states, fmt.Sprintf("state %%%sindex[%d] : rows {k: %s[1, %d]} paged %d", l.prefix, all, l.indexType(), l.Net.Indexer.HeadDim, pageRows))
 	}
 }
 

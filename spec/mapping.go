@@ -53,6 +53,17 @@ var defaultNames = sync.OnceValue(func() []nameList {
 	return lists
 })
 
+// ggufNames returns the names that GGUF files have for tensors.
+var ggufNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, l := range defaultNames() {
+		for _, r := range l.rules {
+			names[r.stored.String()] = names[r.stored.String()] || l.format == "gguf"
+		}
+	}
+	return names
+})
+
 // defaultRules returns the built-in rules of names.yaml.
 var defaultRules = sync.OnceValue(func() []nameRule {
 	var rules []nameRule
@@ -114,7 +125,7 @@ var standardForms = []string{
 	"token_embeddings", "pos_embeddings", "token_type_embeddings", "task_type_embeddings", "input_norm", "output_norm", "output_post_norm", "output",
 	"input_transform", "input_transform.pre_norm", "input_transform.post_norm",
 	"output_transform", "output_transform.pre_norm", "output_transform.post_norm",
-	"self_attn.pre_norm", "self_attn.post_norm", "self_attn.second_post_norm", "self_attn.out_norm", "self_attn.q_norm", "self_attn.k_norm",
+	"self_attn.pre_norm", "self_attn.post_norm", "self_attn.second_post_norm", "self_attn.out_norm", "self_attn.sub_norm", "self_attn.q_norm", "self_attn.k_norm",
 	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.global_wq", "self_attn.global_wk", "self_attn.global_wv", "self_attn.rel_wk", "self_attn.rel_wq", "relative_embeddings", "relative_norm", "self_attn.relative_bias",
 	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
 	"self_attn.wq_a", "self_attn.q_a_norm", "self_attn.wq_b", "self_attn.wkv_a", "self_attn.kv_a_norm", "self_attn.wkv_b",
@@ -141,7 +152,7 @@ var standardForms = []string{
 	"shared.wq_adapter_a", "shared.wq_adapter_b", "shared.wk_adapter_a", "shared.wk_adapter_b", "shared.wv_adapter_a", "shared.wv_adapter_b",
 	"shared.w1n3_adapter_a", "shared.w1n3_adapter_b",
 	"cross_attn.pre_norm", "cross_attn.post_norm", "cross_attn.qkv", "cross_attn.wq", "cross_attn.wk", "cross_attn.wv", "cross_attn.wo",
-	"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm",
+	"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm", "feed_forward.sub_norm",
 	"feed_forward.w1", "feed_forward.w2", "feed_forward.w3", "feed_forward.w1n3", "feed_forward.w3n1", "feed_forward.act_p", "feed_forward.act_n",
 	"moe.gate", "moe.gate_table", "moe.expert.{j}.w1", "moe.expert.{j}.w2", "moe.expert.{j}.w3",
 	"feed_forward.dense_out_norm", "moe.pre_norm", "moe.out_norm", "moe.gate_norm", "moe.expert_scale", "out_scale",

@@ -80,6 +80,7 @@ type Network struct {
 	AttentionChunk   int      `yaml:"attention_chunk"`                                // positions of a chunk, of which a token attends to its own up to itself (Llama 4)
 	TemperatureFloor int      `yaml:"temperature_floor"`                              // in layers without rope, queries are multiplied by 1 + temperature_scale · log(1 + ⌊(position + 1) / temperature_floor⌋) (Llama 4); 0: not
 	TemperatureScale float64  `yaml:"temperature_scale"`                              // see temperature_floor
+	TemperatureRope  bool     `yaml:"temperature_rope"`                               // queries of layers with rope too are multiplied, behind it, and positions are counted from 0 (Ministral 3)
 	SlidingWindows   []int    `yaml:"sliding_windows"`                                // the window of each layer, repeated, in place of sliding_window (Longformer)
 	GlobalTokens     int      `yaml:"global_tokens"`                                  // in an encoder with windows: the first tokens, which see all tokens, by projections of their own, and are seen by all (Longformer)
 	WindowLayerStart int      `yaml:"window_layer_start"`                             // first layer with a sliding window (Qwen2)
@@ -165,6 +166,7 @@ type Network struct {
 	MoEGateScale   float64 `yaml:"moe_gate_scale"`                                                          // factor on the weights of the norm in front of the router, which then reads the residual stream (Gemma 4)
 	MoEScaledInput bool    `yaml:"moe_scaled_input"`                                                        // the weight of an expert multiplies its input, not its output (Llama 4)
 	MoELimit       float64 `yaml:"moe_limit"`                                                               // with swiglu_oai: bound of the clamp
+	MoEAlpha       float64 `yaml:"moe_alpha"`                                                               // with swiglu_oai: factor in its sigmoid
 
 	// Encoders.
 	PoolerActivation string      `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`                // activation of the pooler, on the first token's state
@@ -218,7 +220,7 @@ func newNetwork() Network {
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
-		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateLayout: "out_in", MoESets: 1, MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01, MoEGateScale: 1, MoENormPower: 1, LatentQueryScale: 1, LatentKVScale: 1, LayerParts: 1,
+		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateLayout: "out_in", MoESets: 1, MoEGateUp: "halves", MoELimit: 7, MoEAlpha: 1.702, MoEJitter: 0.01, MoEGateScale: 1, MoENormPower: 1, LatentQueryScale: 1, LatentKVScale: 1, LayerParts: 1,
 		ValueNorm: "none", AttnGate: "none", AttnInScale: 1, KeyScale: 1, AttnResidual: 1, FFNResidual: 1, FFNGateScale: 1, StoredDecay: "log",
 		Linear:         LinearAttention{Layout: "blocks", Order: "grouped", Act: "none", QKNorm: "none", Decay: "none", DecayForm: "softplus", BetaScale: 1, Norm: newGatedNorm()},
 		Scan:           Scan{Act: "silu"},

@@ -1,8 +1,11 @@
 package spec
 
 import (
+	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +40,85 @@ func (s *Spec) unknownArchitecture(arch string) error {
 		}
 		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention, linear attention, state spaces or short convolutions with an FFN or experts), nor do the ops of a graph: block", arch, o.Missing)
 	}
-	return errAt(Pos{File: s.File}, "unknown architecture %q%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), or with a graph: block if no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
+	nearest := ""
+	if near := s.nearestFamilies(); len(near) > 0 {
+		nearest = "; nearest families: " + strings.Join(near, "; ")
+	}
+	return errAt(Pos{File: s.File}, "unknown architecture %q%s%s; a family is text over the modules that iflowc has: in a model spec, name one (family: …) and write what differs under network_structure (iflowc schema lists the keys), or write the model as a graph: block", arch, suggestOnly(arch), nearest)
+}
+
+// A familyFit says how well a family fits a model's files.
+type familyFit struct {
+	name   string
+	lacks  string // why it does not fit; "": it does
+	unread int    // kinds of tensors that it does not read
+}
+
+// nearestFamilies describes the three families that read most of the model's tensors; none if there are no weight files.
+func (s *Spec) nearestFamilies() []string {
+	set, err := s.OpenWeights()
+	if err != nil {
+		return nil
+	}
+	defer set.Close()
+	h := HeadersOf(set)
+	var fits []familyFit
+	for name, f := range families() {
+		if name != "generic" && f.Graph == "" {
+			if fit, ok := s.fit(name, h); ok {
+				fits = append(fits, fit)
+			}
+		}
+	}
+	slices.SortFunc(fits, func(a, b familyFit) int {
+		lack := func(f familyFit) int { return f.unread + min(len(f.lacks), 1) }
+		return cmp.Or(cmp.Compare(lack(a), lack(b)), strings.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, f := range fits[:min(3, len(fits))] {
+		out = append(out, fmt.Sprintf("%s (%s)", f.name, cmp.Or(f.lacks, "reads all of its tensors; compare the computation")))
+	}
+	return out
+}
+
+// fit tries a family; ok is false if it reads nothing of the model.
+func (s *Spec) fit(name string, h Headers) (fit familyFit, ok bool) {
+	t := &Spec{File: s.File, Name: s.Name, ModelDir: s.ModelDir, Family: name, Config: maps.Clone(s.configFile), ModelFileFormat: s.ModelFileFormat, set: positions{}}
+	fit.name = name
+	if err := t.derive(nil); err != nil {
+		fit.lacks = message(err)
+		return fit, true
+	}
+	m := &Model{Spec: t, Net: &t.Network, tensors: map[string]Tensor{}}
+	unread, err := m.mapNames(h)
+	if err != nil || len(m.tensors) == 0 {
+		return fit, false
+	}
+	kinds := map[string]bool{}
+	for _, n := range unread {
+		kinds[tensorIndex.ReplaceAllString(n, ".{i}.")] = true
+	}
+	fit.unread = len(kinds)
+	if _, err := Resolve(t, h); err != nil {
+		fit.lacks = message(err)
+	}
+	if len(kinds) > 0 {
+		names := slices.Sorted(maps.Keys(kinds))
+		fit.lacks = fmt.Sprintf("does not read %s", strings.Join(names[:min(3, len(names))], ", "))
+		if n := len(names) - 3; n > 0 {
+			fit.lacks += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return fit, true
+}
+
+// message returns an error's text without its place.
+func message(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.What
+	}
+	return err.Error()
 }
 
 func suggestOnly(arch string) string {

@@ -140,8 +140,6 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"bitnet", keys{"hidden_act": "silu"}, `hidden_act: have "silu"`},
-		{"bitnet", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, `rope_scaling: have {"factor":2,"rope_type":"linear"}`},
 		{"modernbert", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, "rope_scaling: have"},
 		{"modernbert", keys{"local_attention": 1.0}, "full_attention_step: some layers have a sliding window, but sliding_window is 0"},
 		{"ernie4_5_moe", keys{"moe_norm_min": 1.0}, "moe_norm_min: have 1"},

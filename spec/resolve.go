@@ -23,6 +23,7 @@ type Model struct {
 	Medusa  *MedusaHeads // nil: the model has none
 	Draft   *DraftLayer  // nil: the model has none
 
+	stored   tensor.DType           // type of the largest stored tensor
 	tensors  map[string]Tensor      // by standard name
 	declared map[string]declaration // by weight of the lowered module
 
@@ -58,7 +59,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, tensors: map[string]Tensor{}}
+	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, stored: largestType(h), tensors: map[string]Tensor{}}
 	if s.Network.Topology() == "encoder_decoder" {
 		if m.Encoder, err = s.encoderHyper(hyper); err != nil {
 			return nil, err
@@ -72,6 +73,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		return nil, err
 	}
 	m.shareEmbeddings()
+	m.untie(h)
 	m.findRenamed()
 	m.storedKeys()
 	if err := m.checkSharing(); err != nil {
@@ -87,6 +89,19 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		return nil, err
 	}
 	return m, m.checkUnused(unused)
+}
+
+// untie makes a model whose files have an output matrix of its own use it, unless it equals
+// the embedding table, whatever tie_word_embeddings says: transformers does the same.
+func (m *Model) untie(h Headers) {
+	own, stored := m.tensors["output.weight"]
+	if !m.Net.TiedEmbeddings || !stored {
+		return
+	}
+	table := m.tensors[m.embedName()]
+	if c, ok := h.(Comparer); ok && !c.Same(own.File, table.File) {
+		m.Net.TiedEmbeddings = false
+	}
 }
 
 // mapNames fills m.tensors and returns the stored tensors that no rule matches.
@@ -308,7 +323,7 @@ func (m *Model) missing(std string, unused []string) error {
 	if err != nil {
 		return err
 	}
-	var want []string
+	var want, others []string
 	pos := Pos{File: m.Spec.File}
 	for _, r := range rules {
 		i, j, ok := r.standard.Match(std)
@@ -318,9 +333,16 @@ func (m *Model) missing(std string, unused []string) error {
 		if r.pos != (Pos{}) && len(want) == 0 {
 			pos = r.pos
 		}
-		if name := m.storedName(r, i, j); !slices.Contains(want, name) {
-			want = append(want, name)
+		list := &want
+		if m.Spec.ModelFileFormat == "gguf" && !ggufNames()[r.stored.String()] && !strings.HasPrefix(r.stored.String(), "blk.") {
+			list = &others
 		}
+		if name := m.storedName(r, i, j); !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
+	}
+	if len(want) == 0 {
+		want = others
 	}
 	if len(want) == 0 {
 		return errAt(pos, "tensor %s: missing, and no stored name maps to it; add it to tensor_name_mapping", std)

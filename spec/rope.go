@@ -242,8 +242,9 @@ func (m rotary) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rs.Factor <= 0 {
-		return nil, m.ropeError("factor: have %g, want more than 0", rs.Factor)
+	factor, err := m.ropeExtension(rs, old)
+	if err != nil {
+		return nil, err
 	}
 	dim, theta := m.dim, m.theta
 	fast, slow := orElse(rs.BetaFast, 32), orElse(rs.BetaSlow, 1)
@@ -263,16 +264,28 @@ func (m rotary) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
 		pos := float32(math.Pow(theta, float64(float32(2*i)/float32(dim))))
 		ramp := min(max((float32(i)-float32(low))/float32(high-low), 0), 1)
 		keep := 1 - ramp
-		freqs[i] = 1/(float32(rs.Factor)*pos)*(1-keep) + 1/pos*keep
+		freqs[i] = 1/(float32(factor)*pos)*(1-keep) + 1/pos*keep
 	}
 	scale := rs.AttnFactor
 	if scale == 0 {
-		scale = yarnScale(rs.Factor, 1)
+		scale = yarnScale(factor, 1)
 		if rs.MScale != 0 && rs.MScaleAllDim != 0 {
-			scale = yarnScale(rs.Factor, rs.MScale) / yarnScale(rs.Factor, rs.MScaleAllDim)
+			scale = yarnScale(factor, rs.MScale) / yarnScale(factor, rs.MScaleAllDim)
 		}
 	}
 	return &ropeTable{freqs: freqs, scale: scale}, nil
+}
+
+// ropeExtension returns the factor by which the context is extended: without a stated one,
+// the ratio of the contexts.
+func (m rotary) ropeExtension(rs *RopeScaling, old float64) (float64, error) {
+	switch {
+	case rs.Factor > 0:
+		return rs.Factor, nil
+	case rs.Factor < 0 || m.Hyper.MaxContext == 0:
+		return 0, m.ropeError("factor: have %g, want more than 0", rs.Factor)
+	}
+	return float64(m.Hyper.MaxContext) / old, nil
 }
 
 func yarnScale(factor, mscale float64) float64 {
@@ -295,12 +308,12 @@ func (m rotary) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 			return nil, m.ropeError("%s: have %d divisors, want %d for %d rotated channels, all above 0", name, len(f), dim/2, dim)
 		}
 	}
-	factor := rs.Factor
-	if m.Hyper.MaxContext > 0 && float64(m.Hyper.MaxContext) != old {
-		factor = float64(m.Hyper.MaxContext) / old
-	}
 	scale := rs.AttnFactor
 	if scale == 0 {
+		factor, err := m.ropeExtension(rs, old)
+		if err != nil {
+			return nil, err
+		}
 		scale = 1
 		if factor > 1 {
 			scale = math.Sqrt(1 + math.Log(factor)/math.Log(old))

@@ -334,6 +334,8 @@ func (m *Model) normShapes(s *stack, out map[string]shape) {
 	for _, n := range names {
 		out[n+".weight"], out[n+".bias"] = width, width
 	}
+	out[s.in("self_attn.sub_norm.weight")] = shape{dims: []int{s.hyper.Heads * s.hyper.VDim}, why: "input of the output projection"}
+	out[s.in("feed_forward.sub_norm.weight")] = shape{dims: []int{s.hyper.FFN}, why: fmt.Sprintf("intermediate_size %d", s.hyper.FFN)}
 	embed := shape{dims: []int{m.Hyper.Embed}, why: "width of embeddings", alt: [][]int{{m.Hyper.Hidden}}}
 	out[s.std+".input_norm.weight"], out[s.std+".input_norm.bias"] = embed, embed
 }

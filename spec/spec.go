@@ -64,7 +64,7 @@ type Spec struct {
 
 	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices, or a budget: bits per weight (4.5), the size of the weights (3GB), fit or loss=1%; default: the type that they are stored in
 	Types                OrderedMap   `yaml:"types"`                  // types of single weights, instead of quant: name as in `iflowc ir` or standard name, or a glob pattern → type; layers may follow, as in w_down[0..4]; the last match wins
-	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 if quant is f32
+	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 for f32 weights
 	Activations          string       `yaml:"activations"`            // type that the inputs of matmuls are rounded to: f32, bf16, int8 or int8+N with N outlier groups per row; default: by the weight type
 	Importance           string       `yaml:"importance"`             // importance matrix in model_dir, which weights the errors of quantization; `BIN calibrate` writes one
 	TensorQuantThreshold int          `yaml:"tensor_quant_threshold"` // number of elements; quant does not apply to smaller matrices; default: 0

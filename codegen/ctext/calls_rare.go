@@ -150,7 +150,7 @@ func (r *Rows) positionScale(list []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	r.w.P("ifl_row_position_scale(%s, %s, %d, %s);", dst.ptr, input(op.Args[0].Value), op.Int("floor"), Float(op.Float("by")))
+	r.w.P("ifl_row_position_scale(%s, %s, %d, %s);", dst.ptr, Plus(input(op.Args[0].Value), strconv.Itoa(op.Int("offset"))), op.Int("floor"), Float(op.Float("by")))
 	r.where[op.Results[0]] = dst
 	return nil
 }

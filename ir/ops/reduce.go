@@ -50,18 +50,19 @@ var Reduce = &ir.OpDef{
 // PositionScale computes a factor for each token that grows with its position.
 var PositionScale = &ir.OpDef{
 	Name: "position_scale",
-	Doc: "y[t] = 1 + by · log(1 + ⌊(pos[t] + 1) / floor⌋), the temperature of attention by position " +
+	Doc: "y[t] = 1 + by · log(1 + ⌊(pos[t] + offset) / floor⌋), the temperature of attention by position " +
 		"(Nakanishi 2025, arXiv 2501.19399, as in Llama 4).",
 	Params: []ir.ParamDef{param("pos", "i32[T]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "floor", Kind: ir.IntAttr, Required: true, Doc: "tokens of one step of the factor"},
 		{Name: "by", Kind: ir.FloatAttr, Required: true, Doc: "factor on the logarithm"},
+		{Name: "offset", Kind: ir.IntAttr, Default: 1, Doc: "position of the first token"},
 	},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		pos, err := indices(o.Args[0])
-		if err == nil && o.Int("floor") < 1 {
-			err = fmt.Errorf("floor=%d, expected at least 1", o.Int("floor"))
+		if err == nil && (o.Int("floor") < 1 || o.Int("offset") < 0) {
+			err = fmt.Errorf("floor=%d, offset=%d, expected at least 1 and 0", o.Int("floor"), o.Int("offset"))
 		}
 		if err != nil {
 			return nil, err
@@ -71,7 +72,7 @@ var PositionScale = &ir.OpDef{
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		out := tensor.New(tensor.F32, in[0].Shape[0], 1)
 		for t, pos := range in[0].F {
-			out.F[t] = 1 + o.Float("by")*math.Log1p(math.Floor((pos+1)/float64(o.Int("floor"))))
+			out.F[t] = 1 + o.Float("by")*math.Log1p(math.Floor((pos+float64(o.Int("offset")))/float64(o.Int("floor"))))
 		}
 		return []*tensor.Tensor{out}, nil
 	},

@@ -28,9 +28,9 @@ static inline __attribute__((unused)) void ifl_row_unfold(float *y, const float 
   }
 }
 
-/* y = 1 + by·log(1 + ⌊(pos + 1) / floor⌋) (op position_scale). */
+/* y = 1 + by·log(1 + ⌊pos / floor⌋) (op position_scale). */
 static inline __attribute__((unused)) void ifl_row_position_scale(float *y, int pos, int floor, float by) {
-  *y = (float)(1 + (double)by * log1p((double)((pos + 1) / floor)));
+  *y = (float)(1 + (double)by * log1p((double)(pos / floor)));
 }
 
 /* Sines and cosines of pos times each of `half` frequencies, or with `divide` pos divided by each (op sinusoid). */

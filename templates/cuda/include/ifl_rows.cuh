@@ -64,7 +64,7 @@ template <class G> IFL_DEVICE void ifl_row_rms_(const G &g, float *y, const floa
 }
 
 template <class G> IFL_DEVICE void ifl_row_position_scale_(const G &g, float *y, int pos, int floor, float by) {
-  if (g.lane == 0) *y = (float)(1 + (double)by * log1p((double)((pos + 1) / floor)));
+  if (g.lane == 0) *y = (float)(1 + (double)by * log1p((double)(pos / floor)));
   g.sync();
 }
 
