@@ -9,14 +9,15 @@ import (
 type MatrixGroup struct {
 	Weights []*ir.Value // as the model spec declares them
 	Stored  []*ir.Value // of the module after merging: those that a step reads
-	Head    bool        // a matrix after the layers, which is often also the embedding
+	Head    bool        // of the output head, which is often also the embedding
+	Gate    bool        // its products choose experts or weigh what others compute
 	Draft   bool        // used only to propose tokens
 }
 
 // MatrixGroups returns the groups of a module after MergeProjections, in the order of
 // their first use.
 func MatrixGroups(m *ir.Module) (list []*MatrixGroup) {
-	heads, drafts := headWeights(m), draftWeights(m)
+	heads, gates, drafts := headWeights(m), gateWeights(m), draftWeights(m)
 	of := map[*ir.Value]*MatrixGroup{}
 	join := func(ws []*ir.Value) {
 		g := &MatrixGroup{}
@@ -32,7 +33,7 @@ func MatrixGroups(m *ir.Module) (list []*MatrixGroup) {
 			if of[w] == nil {
 				of[w] = g
 				g.Stored = append(g.Stored, w)
-				g.Head, g.Draft = g.Head || heads[w], g.Draft || drafts[w]
+				g.Head, g.Gate, g.Draft = g.Head || heads[w], g.Gate || gates[w], g.Draft || drafts[w]
 			}
 		}
 	}

@@ -87,7 +87,7 @@ type TypeRule struct {
 var Quantize = &Pass{
 	Name:      "quantize",
 	Brief:     "chooses weight types, rounds inputs",
-	Doc:       "Sets the element type of each matrix, as a transform that packing applies. Inserts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones if requested. The largest columns of a norm's output are rounded separately (outliers). Without a rule, a weight keeps its stored type if a kernel reads it, and the head gets about one bit more than the other matrices.",
+	Doc:       "Sets the element type of each matrix, as a transform that packing applies. Inserts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones if requested. The largest columns of a norm's output are rounded separately (outliers). Without a rule, a weight keeps its stored type if a kernel reads it, the output head gets about one bit more than the other matrices, and what chooses experts or weighs heads, streams and whole experts has at least 8 bits.",
 	Tolerance: 0.2,
 	Run:       quantize,
 }

@@ -69,7 +69,7 @@ func (m *Model) graphText() ([]byte, error) {
 		return text
 	})
 	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // indented as in a model spec
-	return []byte("module " + identifier(m.Spec.Name) + " {" + text + "\n}\n"), failed
+	return []byte("module " + ir.QuoteName(identifier(m.Spec.Name)) + " {" + text + "\n}\n"), failed
 }
 
 // parseGraph parses the text of a graph. The text starts on the line of the key,
@@ -105,6 +105,9 @@ func (m *Model) resolveGraph(h Headers) error {
 		return err
 	}
 	m.graph = src
+	if err := m.pinFloats(mod); err != nil {
+		return err
+	}
 	used := map[string]bool{}
 	for _, w := range mod.Weights {
 		if w.Transform == nil {
@@ -133,6 +136,29 @@ func (m *Model) resolveGraph(h Headers) error {
 		}
 	}
 	return m.checkUnused(unused)
+}
+
+// pinFloats finds the weights that the graph declares as f32, whatever $weight_type is: quant
+// does not change them.
+func (m *Model) pinFloats(mod *ir.Module) error {
+	other := mod
+	if m.stored == tensor.F32 {
+		as := *m
+		as.stored = tensor.F16
+		src, err := as.graphText()
+		if err != nil {
+			return err
+		}
+		if other, err = m.parseGraph(src); err != nil {
+			return err
+		}
+	}
+	for _, w := range mod.Weights {
+		if o := other.Weight(w.Name); w.Type.Elem == tensor.F32 && o != nil && o.Type.Elem == tensor.F32 {
+			m.pinned = append(m.pinned, w.Name)
+		}
+	}
+	return nil
 }
 
 func suggestOnlyOf(name string, names []string) string {

@@ -31,7 +31,8 @@ type Model struct {
 
 	renamed []string // standard names of layers' tensors that are stored under several names
 
-	graph []byte // the module's text, if the model spec has a graph
+	graph  []byte   // the module's text, if the model spec has a graph
+	pinned []string // its weights that are declared as f32
 
 	ropeFactors     []float32    // divisors of the rotary frequencies; nil: none
 	ropeLongFactors [2][]float32 // those of longrope, within and beyond the original context; nil: as the configuration says

@@ -27,7 +27,8 @@ var engineNames = map[string]string{
 	"ffn_w1": "dec.{i}.feed_forward.w1", "ffn_w2": "dec.{i}.feed_forward.w2", "ffn_w3": "dec.{i}.feed_forward.w3",
 }
 
-// WeightTypes returns the exceptions from `quant` that `types` lists. Its keys
+// WeightTypes returns the exceptions from `quant`: the weights that a graph declares as
+// f32, and those that `types` lists. Its keys
 // are standard tensor names ("dec.{i}.self_attn.wv", "output"), Inferflow's names
 // ("attn_wv") or weights of the IR, with * for any characters ("w_*"). Layers may
 // follow ("w_down[0..4]"). The last matching key wins. A key without a matching
@@ -39,6 +40,9 @@ func (m *Model) WeightTypes() ([]WeightType, error) {
 	}
 	sort.Strings(names)
 	var out []WeightType
+	for _, name := range m.pinned {
+		out = append(out, WeightType{name, tensor.F32})
+	}
 	for _, e := range m.Spec.Types {
 		t, err := ParseType(e.Val)
 		if err != nil {

@@ -77,8 +77,8 @@ func (b *budgeter) makeUnits(parts int) error {
 				only, n = t, 1
 			}
 		}
-		if g.Draft {
-			only, n = tensor.Q8B32T2, 1 // as by --quant; the model verifies what a draft proposes
+		if g.Draft || g.Gate && only == tensor.Invalid {
+			only, n = tensor.Q8B32T2, 1 // as by --quant
 		}
 		for _, cut := range cuts(lo, hi, b.stored.Hyper.Layers, n) {
 			u := &unit{group: g, lo: cut.Lo, hi: cut.Hi, only: only}

@@ -23,7 +23,7 @@ func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, i
 	if err != nil {
 		return "", err
 	}
-	key := toolchain.Key("weights 8", print, string(plan), src.Calibration.Digest())
+	key := toolchain.Key("weights 9", print, string(plan), src.Calibration.Digest())
 	if !toolchain.Sealed(cache.Path("weights", key, ".weights")) && holds(ctx, own, print, key) {
 		return own, nil
 	}

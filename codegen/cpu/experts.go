@@ -6,8 +6,8 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/ctext"
 	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/templates"
 )
 
 // experts emits a mixture of experts: see ifl_moe.h.
@@ -20,12 +20,13 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 	w.P(".out = %s, .ldo = %d, .act_in = %s, .act_hidden = %s, .outliers = %d,", e.names.Rows(x.Out), x.Out.Pitch, in, hidden, x.Outliers)
 	for _, m := range []struct {
 		field string
+		act   tensor.DType
 		*layout.Expert
-	}{{"gate", x.Gate}, {"up", x.Up}, {"down", x.Down}} {
+	}{{"gate", x.Act, x.Gate}, {"up", x.Act, x.Up}, {"down", x.HiddenAct, x.Down}} {
 		if m.Expert == nil {
 			continue
 		}
-		if err := e.expert(r, x, m.field, m.Expert); err != nil {
+		if err := e.expert(r, x, m.field, actName(m.act), m.Expert); err != nil {
 			return err
 		}
 	}
@@ -42,14 +43,15 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 	return nil
 }
 
-// expert emits the description of one matrix of the experts and adds its call.
-func (e *emitter) expert(r *layout.Region, x *layout.Experts, field string, m *layout.Expert) error {
+// expert emits the description of one matrix of the experts, for inputs packed as act, and
+// adds its call.
+func (e *emitter) expert(r *layout.Region, x *layout.Experts, field, act string, m *layout.Expert) error {
 	address, err := e.names.Weight(m.Arg, r.Loop)
 	if err != nil {
 		return err
 	}
 	p := m.Weight
-	number, impls, err := e.call(m.Call, templates.Act(p.DType))
+	number, impls, err := e.call(m.Call, act)
 	if err != nil {
 		return err
 	}

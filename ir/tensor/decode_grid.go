@@ -92,8 +92,8 @@ func codesIQ1S(codes *[32]int8, src []byte, sub int) [2]float32 {
 	return [2]float32{scale, scale}
 }
 
-// codesIQ1M: 32 B of the low bits of 11-bit indices, 16 B with the three high bits of two of
-// them and the signs of their shifts, four u16: three bits of each of four scales of 16
+// codesIQ1M: 32 B of the low bits of 11-bit indices. 16 B with the three high bits of two of
+// them, and the signs of their shifts. Four u16, each with three bits of four scales of 16
 // elements, and four bits of the f16 d.
 func codesIQ1M(codes *[32]int8, src []byte, sub int) (scale [2]float32) {
 	d := uint16(0)

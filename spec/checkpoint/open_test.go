@@ -93,12 +93,12 @@ func TestIndexDecides(t *testing.T) {
 func TestBadIndexes(t *testing.T) {
 	t.Parallel()
 	for index, want := range map[string]string{
-		`{"weight_map":{"a":"../../x.safetensors"}}`:                 "outside the model's folder",
-		`{"weight_map":{"a":"/etc/hostname"}}`:                       "outside the model's folder",
-		`{"weight_map":{"a":"s2.safetensors"}}`:                      "s2.safetensors is missing",
-		`{"weight_map":{"a":7}}`:                                     "not a shard index",
-		`{"metadata":{}}`:                                            "missing or empty weight_map",
-		`<html>`:                                                     "not a shard index",
+		`{"weight_map":{"a":"../../x.safetensors"}}`: "outside the model's folder",
+		`{"weight_map":{"a":"/etc/hostname"}}`:       "outside the model's folder",
+		`{"weight_map":{"a":"s2.safetensors"}}`:      "s2.safetensors is missing",
+		`{"weight_map":{"a":7}}`:                     "not a shard index",
+		`{"metadata":{}}`:                            "missing or empty weight_map",
+		`<html>`:                                     "not a shard index",
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "s1.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 1, 2)))

@@ -11,40 +11,59 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
+// quantizedCases are the folders of testdata/quantized.
+var quantizedCases = []struct {
+	dir  string
+	dt   tensor.DType
+	tol  float64 // tolerance, relative to the largest value
+	note string
+}{
+	{"gptq2", tensor.Q2B32, 0, ""},
+	{"gptq3", tensor.Q3B32, 1.0 / 2048, ""},
+	{"gptq4", tensor.Q4B64, 0, ""},
+	{"gptq4_asym", tensor.Q4B64, 1.0 / 2048, ""},
+	{"gptq4_v2", tensor.Q4B64, 1.0 / 2048, ""},
+	{"gptq4_desc", tensor.Q8B32T2, 1.0 / 200, "desc_act"},
+	{"gptq8", tensor.Q8B64, 0, ""},
+	{"awq", tensor.Q4B64, 1.0 / 2048, ""},
+	{"compressed", tensor.Q4B64, 0, ""},
+	{"fp8_row", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"fp8_tensor", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"fp8_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"fp8_e5m2", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"fp8_scale", tensor.BF16, 0, "8-bit floats"},
+	{"fp8_experts", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"fp8_experts_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	{"mxfp8", tensor.BF16, 0, "8-bit floats"},
+	{"fp4_scale", tensor.BF16, 0, "4-bit floats"},
+	{"mxfp4", tensor.BF16, 0, "4-bit floats"},
+	{"nvfp4", tensor.F16, 1.0 / 2048, "4-bit floats"},
+	{"nvfp4_modelopt", tensor.F16, 1.0 / 2048, "4-bit floats"},
+	{"int8", tensor.F16, 1.0 / 2048, "8-bit integers"},
+	{"gptq4_zeros", tensor.Q4B64, 0, ""},
+	{"gptq4_v2_zeros", tensor.Q4B64, 0, ""},
+	{"gptq4_no_index", tensor.Q4B64, 0, ""},
+	{"compressed_no_index", tensor.Q4B64, 0, ""},
+	{"compressed_zeros", tensor.Q4B64, 1.0 / 2048, ""},
+	{"compressed_zeros_i8", tensor.Q4B64, 1.0 / 2048, ""},
+	{"bnb_nf4", tensor.Q8B32T2, 1.0 / 200, "NF4"},
+	{"bnb_fp4_nested", tensor.Q8B32T2, 1.0 / 200, "FP4"},
+	{"bnb_int8", tensor.F16, 1.0 / 2048, "8-bit integers"},
+	{"hqq4", tensor.Q4B64, 1.0 / 2048, ""},
+	{"hqq3", tensor.Q3B32, 1.0 / 2048, ""},
+	{"hqq2", tensor.Q2B32, 1.0 / 2048, ""},
+	{"hqq1", tensor.Q2B32, 1.0 / 2048, ""},
+	{"hqq8", tensor.Q8B64, 1.0 / 2048, ""},
+	{"hqq4_axis0", tensor.Q8B32T2, 1.0 / 200, "axis 0"},
+}
+
 // TestQuantized compares quantized matrices with the results of independent
-// unpackers (tools/gen/reference/quantized.py). If codes are kept, only the base
-// −scale·zero is rounded to f16; otherwise there must be a note.
+// unpackers (tools/gen/reference/quantized.py): their values exactly, and the stored
+// type, of which only the base −scale·zero is rounded to f16 if codes are kept;
+// otherwise there must be a note.
 func TestQuantized(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		dir  string
-		dt   tensor.DType
-		tol  float64 // tolerance, relative to the largest value
-		note string
-	}{
-		{"gptq2", tensor.Q2B32, 0, ""},
-		{"gptq3", tensor.Q3B32, 1.0 / 2048, ""},
-		{"gptq4", tensor.Q4B64, 0, ""},
-		{"gptq4_asym", tensor.Q4B64, 1.0 / 2048, ""},
-		{"gptq4_v2", tensor.Q4B64, 1.0 / 2048, ""},
-		{"gptq4_desc", tensor.Q8B32T2, 1.0 / 200, "desc_act"},
-		{"gptq8", tensor.Q8B64, 0, ""},
-		{"awq", tensor.Q4B64, 1.0 / 2048, ""},
-		{"compressed", tensor.Q4B64, 0, ""},
-		{"fp8_row", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"fp8_tensor", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"fp8_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"fp8_e5m2", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"fp8_scale", tensor.BF16, 0, "8-bit floats"},
-		{"fp8_experts", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"fp8_experts_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
-		{"mxfp8", tensor.BF16, 0, "8-bit floats"},
-		{"fp4_scale", tensor.BF16, 0, "4-bit floats"},
-		{"mxfp4", tensor.BF16, 0, "4-bit floats"},
-		{"nvfp4", tensor.F16, 1.0 / 2048, "4-bit floats"},
-		{"nvfp4_modelopt", tensor.F16, 1.0 / 2048, "4-bit floats"},
-		{"int8", tensor.F16, 1.0 / 2048, "8-bit integers"},
-	} {
+	for _, c := range quantizedCases {
 		set, err := checkpoint.Open(filepath.Join("testdata", "quantized", c.dir))
 		if err != nil {
 			t.Errorf("%s: %v", c.dir, err)
@@ -66,8 +85,15 @@ func TestQuantized(t *testing.T) {
 			t.Errorf("%s: %v, %v, %d and %d values", c.dir, err, err2, len(got), len(want))
 			continue
 		}
-		if off := worst(got, want); off > c.tol {
-			t.Errorf("%s: off by %v of the largest value, at most %v", c.dir, off, c.tol)
+		if off := worst(got, want); off > 1e-6 {
+			t.Errorf("%s: values off by %v of the largest one", c.dir, off)
+		}
+		raw, err := set.Bytes("l.weight")
+		if err == nil {
+			err = tensor.Decode(got, c.dt, raw)
+		}
+		if off := worst(got, want); err != nil || off > c.tol {
+			t.Errorf("%s: as stored: off by %v of the largest value, at most %v (%v)", c.dir, off, c.tol, err)
 		}
 	}
 }

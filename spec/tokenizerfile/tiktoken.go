@@ -152,23 +152,41 @@ var tekkenSpecial = strings.Fields("<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOO
 // maxTekkenSpecial is the maximum number of special tokens; published files have 1,000.
 const maxTekkenSpecial = 1 << 16
 
+// A tekkenFile is the contents of tekken.json.
+type tekkenFile struct {
+	Config struct {
+		Pattern string `json:"pattern"`
+		Size    int    `json:"default_vocab_size"`
+		Special int    `json:"default_num_special_tokens"`
+	} `json:"config"`
+	Vocab []struct {
+		Rank  int    `json:"rank"`
+		Bytes []byte `json:"token_bytes"` // base64
+	} `json:"vocab"`
+	Special []struct {
+		Rank int    `json:"rank"`
+		Text string `json:"token_str"`
+	} `json:"special_tokens"`
+}
+
+// specialNames returns the names of the first n tokens; "" for those that have none.
+func (t *tekkenFile) specialNames(n int) ([]string, error) {
+	names := make([]string, n)
+	if len(t.Special) == 0 {
+		copy(names, tekkenSpecial)
+	}
+	for _, s := range t.Special {
+		if s.Rank < 0 || s.Rank >= n || names[s.Rank] != "" {
+			return nil, fmt.Errorf("special_tokens: rank %d of %d, given once or more", s.Rank, n)
+		}
+		names[s.Rank] = s.Text
+	}
+	return names, nil
+}
+
 // loadTekken reads tekken.json. The special tokens have the first ids.
 func loadTekken(f Files, _ *hfConfig) (*tokenizer.Definition, error) {
-	var t struct {
-		Config struct {
-			Pattern string `json:"pattern"`
-			Size    int    `json:"default_vocab_size"`
-			Special int    `json:"default_num_special_tokens"`
-		} `json:"config"`
-		Vocab []struct {
-			Rank  int    `json:"rank"`
-			Bytes []byte `json:"token_bytes"` // base64
-		} `json:"vocab"`
-		Special []struct {
-			Rank int    `json:"rank"`
-			Text string `json:"token_str"`
-		} `json:"special_tokens"`
-	}
+	var t tekkenFile
 	if err := json.Unmarshal(f["tekken.json"], &t); err != nil {
 		return nil, err
 	}
@@ -188,15 +206,9 @@ func loadTekken(f Files, _ *hfConfig) (*tokenizer.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, n)
-	if len(t.Special) == 0 {
-		copy(names, tekkenSpecial)
-	}
-	for _, s := range t.Special {
-		if s.Rank < 0 || s.Rank >= n || names[s.Rank] != "" {
-			return nil, fmt.Errorf("special_tokens: rank %d of %d, given once or more", s.Rank, n)
-		}
-		names[s.Rank] = s.Text
+	names, err := t.specialNames(n)
+	if err != nil {
+		return nil, err
 	}
 	d.Config.Special = map[string]string{}
 	for i, text := range names {

@@ -38,7 +38,7 @@ var Groups = []Group{
 	{"ir/irtest", "", []string{"ir/tensor", "ir", "ir/ops", "ir/interp"}},
 	{"templates", "the kernel catalog", []string{"ir/tensor", "ir"}},
 	{"spec/checkpoint", "readers of stored weights", []string{"runtime/kit", "runtime/artifact", "ir/tensor"}},
-	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
+	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/kit", "runtime/text"}},
 	{"spec", "YAML to IR", []string{"runtime/kit", "runtime/artifact", "models", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
 	{"passes", "IR to IR, and what it costs", []string{"runtime/kit", "ir/tensor", "ir", "ir/ops", "templates"}},
 	{"codegen/toolchain", "C compilers, Go, the cache", []string{"runtime/kit"}},

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Small quantized matrices in the layouts of GPTQ, AWQ, compressed-tensors, ModelOpt, FP8 and FP4 checkpoints, with what they decode to.
+"""Small quantized matrices in the layouts of GPTQ, AWQ, compressed-tensors, ModelOpt, FP8, FP4, bitsandbytes and HQQ checkpoints, with
+what they decode to.
 
 Each file holds one matrix "l" and its float32 values as "want", decoded here with numpy alone by each
 project's own unpacking: AutoGPTQ's and GPTQModel's torch kernels, AutoAWQ's unpack_awq, compressed-tensors'
-unpack_from_int32 and unpack_fp4_from_uint8, ModelOpt's NVFP4QTensor.dequantize, DeepSeek-V3's weight_dequant.
+unpack_from_int32 and unpack_fp4_from_uint8, ModelOpt's NVFP4QTensor.dequantize, DeepSeek-V3's weight_dequant,
+bitsandbytes' dequantize_4bit and int8_vectorwise_dequant, HQQ's Quantizer.dequantize.
 
     python tools/gen/reference/quantized.py spec/checkpoint/testdata/quantized
 """
@@ -28,18 +30,20 @@ def bits_to_words(values: np.ndarray, bits: int) -> np.ndarray:
     return torch.from_numpy(words.sum(1).astype(np.uint32).view(np.int32).copy())
 
 
-def gptq(bits: int, sym: bool, act_order: bool = False, v2: bool = False) -> tuple[dict, dict]:
+def gptq(bits: int, sym: bool, act_order: bool = False, v2: bool = False, wrong_zeros: bool = False, no_index: bool = False) -> tuple[dict, dict]:
+    """wrong_zeros: those of the other format; no_index: g_idx as it was allocated, all zero."""
     OUT, IN, GROUP = (32, 64, 32) if bits < 4 else (8, 128, 64)  # whole words of zeros
     codes = rng.integers(0, 2**bits, (IN, OUT))
     zeros = np.full((IN // GROUP, OUT), 2 ** (bits - 1)) if sym else rng.integers(1, 2**bits, (IN // GROUP, OUT))
     scales = torch.from_numpy(rng.uniform(0.01, 0.1, (IN // GROUP, OUT)).astype(np.float16))
     group = rng.permutation(IN) // GROUP if act_order else np.arange(IN) // GROUP
     want = scales.float().numpy()[group] * (codes - zeros[group])
-    packed_zeros = zeros if v2 else zeros - 1
+    packed_zeros = zeros if v2 != wrong_zeros else zeros - 1
+    stored = np.zeros_like(group) if no_index else group
     return {
         "l.qweight": bits_to_words(codes, bits), "l.qzeros": bits_to_words(packed_zeros.T, bits).T.contiguous(), "l.scales": scales,
-        "l.g_idx": torch.from_numpy(group.astype(np.int32)), "want": torch.from_numpy(want.T.astype(np.float32).copy()),
-    }, {"quant_method": "gptq", "bits": bits, "checkpoint_format": "gptq_v2" if v2 else "gptq"}
+        "l.g_idx": torch.from_numpy(stored.astype(np.int32)), "want": torch.from_numpy(want.T.astype(np.float32).copy()),
+    }, {"quant_method": "gptq", "bits": bits, "sym": sym, "checkpoint_format": "gptq_v2" if v2 else "gptq"}
 
 
 def awq() -> tuple[dict, dict]:
@@ -59,12 +63,19 @@ def awq() -> tuple[dict, dict]:
             "want": torch.from_numpy(want.T.astype(np.float32).copy())}, {"quant_method": "awq", "version": "gemm"}
 
 
-def compressed() -> tuple[dict, dict]:
+def compressed(zeros: str = "", no_index: bool = False) -> tuple[dict, dict]:
+    """zeros: packed along the outputs, or i8."""
     codes = rng.integers(0, 16, (OUT, IN))
     scales = torch.from_numpy(rng.uniform(0.01, 0.1, (OUT, IN // GROUP)).astype(np.float32)).bfloat16()
-    want = np.repeat(scales.float().numpy(), GROUP, 1) * (codes - 8)
-    return {"l.weight_packed": bits_to_words(codes.T, 4).T.contiguous(), "l.weight_scale": scales,
-            "l.weight_shape": torch.tensor([OUT, IN]), "want": torch.from_numpy(want.astype(np.float32))}, {"quant_method": "compressed-tensors"}
+    zero = rng.integers(0, 16, (OUT, IN // GROUP)) if zeros else np.full((OUT, IN // GROUP), 8)
+    want = np.repeat(scales.float().numpy(), GROUP, 1) * (codes - np.repeat(zero, GROUP, 1))
+    out = {"l.weight_packed": bits_to_words(codes.T, 4).T.contiguous(), "l.weight_scale": scales,
+           "l.weight_shape": torch.tensor([OUT, IN]), "want": torch.from_numpy(want.astype(np.float32))}
+    if zeros:
+        out["l.weight_zero_point"] = bits_to_words(zero, 4) if zeros == "packed" else torch.from_numpy((zero - 8).astype(np.int8))
+    if no_index:
+        out["l.weight_g_idx"] = torch.full((IN,), -1, dtype=torch.int32)
+    return out, {"quant_method": "compressed-tensors"}
 
 
 def fp8(kind: str) -> tuple[dict, dict]:
@@ -138,6 +149,56 @@ def int8() -> tuple[dict, dict]:
     return {"l.weight": w, "l.weight_scale": scale, "want": w.float() * scale}, {"quant_method": "compressed-tensors"}
 
 
+def json_tensor(state: dict) -> torch.Tensor:
+    return torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+
+
+def bnb(kind: str, nested: bool = False, shape: tuple = (OUT, IN), block: int = 64) -> tuple[dict, dict]:
+    """Four bits: codes of levels with the first in the upper bits, scales by blocks of elements, which nested has in 8 bits."""
+    n = int(np.prod(shape))
+    blocks = -(-n // block)
+    levels = np.sort(rng.uniform(-1, 1, 16)).astype(np.float32)
+    codes = rng.integers(0, 16, n)
+    absmax = rng.uniform(0.5, 2, blocks).astype(np.float32)
+    state = {"quant_type": kind, "blocksize": block, "dtype": "float16", "shape": list(shape)}
+    out = {"l.weight": torch.from_numpy((codes[::2] << 4 | codes[1::2]).astype(np.uint8)[:, None].copy()), "l.weight.quant_map": torch.from_numpy(levels)}
+    if nested:
+        table, coarse, offset = rng.uniform(-1, 1, 256).astype(np.float32), rng.uniform(0.1, 0.3, -(-blocks // 4)).astype(np.float32), 1.25
+        of = rng.integers(0, 256, blocks)
+        absmax = table[of] * np.repeat(coarse, 4)[:blocks] + np.float32(offset)
+        state |= {"nested_blocksize": 4, "nested_dtype": "float32", "nested_offset": offset}
+        out |= {"l.weight.nested_absmax": torch.from_numpy(coarse), "l.weight.nested_quant_map": torch.from_numpy(table)}
+    out["l.weight.absmax"] = torch.from_numpy(of.astype(np.uint8) if nested else absmax)
+    out[f"l.weight.quant_state.bitsandbytes__{kind}"] = json_tensor(state)
+    out["want"] = torch.from_numpy((levels[codes] * np.repeat(absmax, block)[:n]).reshape(shape).astype(np.float32))
+    return out, {"quant_method": "bitsandbytes"}
+
+
+def bnb8() -> tuple[dict, dict]:
+    w = torch.from_numpy(rng.integers(-127, 128, (OUT, IN)).astype(np.int8))
+    scale = torch.from_numpy(rng.uniform(0.5, 2, OUT).astype(np.float32))
+    return {"l.weight": w, "l.SCB": scale, "l.weight_format": torch.tensor(0, dtype=torch.uint8), "want": w.float() * (scale[:, None] / 127)}, {"quant_method": "bitsandbytes"}
+
+
+def hqq(bits: int, axis: int = 1, size: int = 64) -> tuple[dict, dict]:
+    """The elements form a matrix of groups, as rows or as columns; words hold codes from equal parts of its rows, the first in the upper bits."""
+    rows, cols = (OUT * IN // size, size) if axis == 1 else (size, OUT * IN // size)
+    codes = rng.integers(0, 2**bits, (rows, cols))
+    meta = (rows, 1) if axis == 1 else (1, cols)
+    scale, zero = (torch.from_numpy(rng.uniform(lo, hi, meta).astype(np.float16)) for lo, hi in ((0.01, 0.1), (0, 2**bits - 1)))
+    per = 10 if bits == 3 else 8 // bits
+    padded = np.zeros((-(-rows // per) * per, cols), np.uint32)
+    padded[:rows] = codes
+    words = sum(part << np.uint32(bits * (per - 1 - i)) for i, part in enumerate(np.split(padded, per)))
+    packing = "3bit_32" if bits == 3 else f"{bits}bit_u8"
+    want = ((codes - zero.float().numpy()) * scale.float().numpy()).reshape(OUT, IN)
+    text = lambda t: torch.tensor(list(t.encode()), dtype=torch.uint8)
+    return {"l.W_q": torch.from_numpy(words.astype(np.uint32).view(np.int32) if bits == 3 else words.astype(np.uint8)), "l.scale": scale, "l.zero": zero,
+            "l.shape": torch.tensor([OUT, IN]), "l.nbits": torch.tensor(bits), "l.axis": torch.tensor(axis), "l.group_size": torch.tensor(size),
+            "l.packing": text(packing), "l.quant_scale": torch.tensor(False), "l.quant_zero": torch.tensor(False), "l.encoded_state_dict": torch.tensor(True),
+            "want": torch.from_numpy(want.astype(np.float32))}, {"quant_method": "hqq"}
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
     cases = {"gptq2": gptq(2, True), "gptq3": gptq(3, False), "gptq4": gptq(4, True), "gptq4_asym": gptq(4, False),
@@ -145,7 +206,11 @@ def main() -> None:
              "awq": awq(), "compressed": compressed(), "fp8_row": fp8("row"), "fp8_tensor": fp8("tensor"),
              "fp8_block": fp8("block"), "fp8_e5m2": fp8("e5m2"),
              "nvfp4": nvfp4("compressed"), "nvfp4_modelopt": nvfp4("modelopt"), "mxfp4": mx("mxfp4"), "mxfp8": mx("mxfp8"), "fp4_scale": mx("fp4_scale"), "fp8_scale": mx("fp8_scale"),
-             "fp8_experts": experts("expert"), "fp8_experts_block": experts("block"), "int8": int8()}
+             "fp8_experts": experts("expert"), "fp8_experts_block": experts("block"), "int8": int8(),
+             "gptq4_zeros": gptq(4, True, wrong_zeros=True), "gptq4_v2_zeros": gptq(4, True, v2=True, wrong_zeros=True), "gptq4_no_index": gptq(4, True, no_index=True),
+             "compressed_no_index": compressed(no_index=True), "compressed_zeros": compressed("packed"), "compressed_zeros_i8": compressed("i8"),
+             "bnb_nf4": bnb("nf4"), "bnb_fp4_nested": bnb("fp4", nested=True, shape=(3, 2, 96), block=32), "bnb_int8": bnb8(),
+             "hqq4": hqq(4), "hqq3": hqq(3), "hqq2": hqq(2), "hqq1": hqq(1), "hqq8": hqq(8), "hqq4_axis0": hqq(4, axis=0)}
     for name, case in cases.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         save_file(case[0], folder / name / "model.safetensors")
