@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 const graphSpec = `iflow: 1
@@ -84,6 +86,30 @@ func TestGraph(t *testing.T) {
 		mod, err := Lower(m)
 		if err != nil || len(mod.Weights) != 2 || mod.Weights[1].Type.String() != "f16[4, 4]" {
 			t.Errorf("%s: %v, %v", c.name, err, mod)
+		}
+	}
+}
+
+// TestDeclaredFloats checks that quant leaves weights alone that a graph declares as f32, also
+// if all weights are stored as f32.
+func TestDeclaredFloats(t *testing.T) {
+	t.Parallel()
+	src := strings.Replace(graphSpec, "weight @w[$num_hidden_layers] : $weight_type", "weight @w[$num_hidden_layers] : f32", 1)
+	for _, stored := range []string{"f16", "f32"} {
+		s, err := Parse("spec.yaml", []byte(src), nil, Options{Quant: "q4"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Resolve(s, parseHeaders(t, "embed "+stored+" 6 4\nl.{0..2}.w "+stored+" 4 4\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Lower(m); err != nil {
+			t.Fatal(err)
+		}
+		types, err := m.WeightTypes()
+		if err != nil || len(types) != 1 || types[0] != (WeightType{"w", tensor.F32}) {
+			t.Errorf("stored as %s: %v, %v; want w as f32", stored, types, err)
 		}
 	}
 }

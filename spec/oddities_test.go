@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -192,6 +195,55 @@ func TestOutsideArchitectures(t *testing.T) {
 					t.Errorf("outside.yaml has %s, for which there is a family", a)
 				}
 			}
+		}
+	}
+}
+
+// TestKeywordNames checks that a model may be named like a word of the IR.
+func TestKeywordNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"inf", "weight", "graph", "state", "repeat", "yield", "input", "from", "module", "fuse", "par"} {
+		s, err := Parse("spec.yaml", []byte(strings.Replace(graphSpec, "name: g", "name: "+name, 1)), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Resolve(s, parseHeaders(t, "embed f16 6 4\nl.{0..2}.w f16 4 4\n"))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		mod, err := Lower(m)
+		if err != nil || mod.Name != name {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if again, err := ir.Parse("m.ir", []byte(mod.String()), ops.Table); err != nil || again.Name != name {
+			t.Errorf("%s: its text: %v", name, err)
+		}
+	}
+}
+
+// TestNearestFamilies checks that an unknown architecture names families that read most of the
+// model's tensors, and what they do not read.
+func TestNearestFamilies(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		data, err := os.ReadFile(filepath.Join("testdata/families/qwen3", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "config.json" {
+			data = bytes.Replace(data, []byte(`"qwen3"`), []byte(`"nosuch"`), 1)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Load(dir, Options{})
+	for _, want := range []string{`unknown architecture "nosuch"`, "(reads all of its tensors", "family: …"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q in it", err, want)
 		}
 	}
 }

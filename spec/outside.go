@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"gopkg.in/yaml.v3"
 )
@@ -63,22 +65,50 @@ func (s *Spec) nearestFamilies() []string {
 	defer set.Close()
 	h := HeadersOf(set)
 	var fits []familyFit
-	for name, f := range families() {
-		if name != "generic" && f.Graph == "" {
-			if fit, ok := s.fit(name, h); ok {
-				fits = append(fits, fit)
-			}
+	for _, name := range s.familiesByKeys() {
+		if fit, ok := s.fit(name, h); ok {
+			fits = append(fits, fit)
 		}
 	}
-	slices.SortFunc(fits, func(a, b familyFit) int {
+	slices.SortStableFunc(fits, func(a, b familyFit) int {
 		lack := func(f familyFit) int { return f.unread + min(len(f.lacks), 1) }
-		return cmp.Or(cmp.Compare(lack(a), lack(b)), strings.Compare(a.name, b.name))
+		return cmp.Compare(lack(a), lack(b))
 	})
 	var out []string
 	for _, f := range fits[:min(3, len(fits))] {
 		out = append(out, fmt.Sprintf("%s (%s)", f.name, cmp.Or(f.lacks, "reads all of its tensors; compare the computation")))
 	}
 	return out
+}
+
+// triedFamilies is the number of families that are compared with an unknown model's tensors.
+const triedFamilies = 12
+
+// familiesByKeys returns the families of decoders, or else of other models, that read most keys of
+// the configuration.
+func (s *Spec) familiesByKeys() []string {
+	keys, sources := map[string]int{}, models.Families()
+	decodes := strings.Contains(fmt.Sprint(s.configFile["architectures"]), "ForCausalLM")
+	for name, f := range families() {
+		if name == "generic" || f.Graph != "" {
+			continue
+		}
+		seen, text := map[string]bool{}, ""
+		for _, base := range f.chain() {
+			text += string(sources[base.name])
+		}
+		if decodes != strings.Contains(text, "type: decoder_only") {
+			continue
+		}
+		for _, ref := range configKey.FindAllStringSubmatch(text, -1) {
+			if _, ok := s.configFile[ref[1]]; ok && !seen[ref[1]] {
+				seen[ref[1]] = true
+				keys[name]++
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(keys), func(a, b string) int { return cmp.Or(cmp.Compare(keys[b], keys[a]), strings.Compare(a, b)) })
+	return names[:min(triedFamilies, len(names))]
 }
 
 // fit tries a family; ok is false if it reads nothing of the model.
@@ -98,12 +128,15 @@ func (s *Spec) fit(name string, h Headers) (fit familyFit, ok bool) {
 	for _, n := range unread {
 		kinds[tensorIndex.ReplaceAllString(n, ".{i}.")] = true
 	}
-	fit.unread = len(kinds)
-	if _, err := Resolve(t, h); err != nil {
+	names := slices.Sorted(maps.Keys(kinds))
+	fit.unread = len(names)
+	if m, err = Resolve(t, h); err == nil {
+		_, err = m.LowerText()
+	}
+	if err != nil {
 		fit.lacks = message(err)
 	}
-	if len(kinds) > 0 {
-		names := slices.Sorted(maps.Keys(kinds))
+	if len(names) > 0 {
 		fit.lacks = fmt.Sprintf("does not read %s", strings.Join(names[:min(3, len(names))], ", "))
 		if n := len(names) - 3; n > 0 {
 			fit.lacks += fmt.Sprintf(" and %d more", n)
@@ -111,6 +144,9 @@ func (s *Spec) fit(name string, h Headers) (fit familyFit, ok bool) {
 	}
 	return fit, true
 }
+
+// configKey matches a key of config.json in the text of a family.
+var configKey = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // message returns an error's text without its place.
 func message(err error) string {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,11 +37,29 @@ func (m *Model) tokenizer() (*tokenizer.Tokenizer, []byte, error) {
 		return nil, nil, InputError{fmt.Errorf("tokenizer of %s: %w", m.Spec.ModelDir, err)}
 	}
 	if t == nil {
-		m.opt.notice("%s has no tokenizer: the binary takes --ids, not text", m.Spec.ModelDir)
+		m.opt.notice("%s has no tokenizer%s: the binary takes --ids, not text", m.Spec.ModelDir, m.unreadTokenizer())
 		return nil, []byte{}, nil
 	}
 	data, err := t.Marshal()
 	return t, data, err
+}
+
+// unreadTokenizer names files of the model's folder that look like a tokenizer's but are not
+// read; "": none.
+func (m *Model) unreadTokenizer() string {
+	var unread []string
+	entries, _ := os.ReadDir(m.Spec.ModelDir) // a folder that cannot be listed has none
+	for _, e := range entries {
+		n := strings.ToLower(e.Name())
+		named := strings.Contains(n, "tokenizer") || strings.Contains(n, "vocab") || slices.Contains([]string{".tiktoken", ".spm", ".bpe"}, filepath.Ext(n))
+		if named && !e.IsDir() && !slices.Contains(tokenizerFiles, n) && filepath.Ext(n) != ".py" {
+			unread = append(unread, e.Name())
+		}
+	}
+	if len(unread) == 0 {
+		return ""
+	}
+	return " that iflowc reads; it does not read " + strings.Join(unread[:min(3, len(unread))], ", ")
 }
 
 func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {

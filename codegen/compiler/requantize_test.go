@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,7 @@ func TestJudgeTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
+			said = slices.DeleteFunc(said, func(line string) bool { return strings.Contains(line, "has no tokenizer") })
 			text := strings.Join(said, "\n")
 			for _, part := range strings.Split(c.want, "|") {
 				if !strings.Contains(text, part) || c.want == "" && len(p.warnings) > 0 {
