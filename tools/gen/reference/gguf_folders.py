@@ -32,7 +32,6 @@ def finish(w, vocab):
     w.add_tokenizer_pre("default")
     w.add_token_list([f"t{i}" for i in range(vocab)])
     w.add_token_types([1] * vocab)
-    w.add_token_merges(["t 0"])
     for write in (w.write_header_to_file, w.write_kv_data_to_file, w.write_tensors_to_file, w.close):
         write()
 

@@ -26,7 +26,6 @@ def vocabulary(self):
     self.gguf_writer.add_tokenizer_pre("default")
     self.gguf_writer.add_token_list([f"t{i}" for i in range(n)])
     self.gguf_writer.add_token_types([1] * n)
-    self.gguf_writer.add_token_merges(["t 0"])
 
 
 OTHERS = {"deepseek_v2": "DeepseekV2ForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM", "rwkv7": "RWKV7ForCausalLM", "deepseek_v32": "DeepseekV32ForCausalLM",
