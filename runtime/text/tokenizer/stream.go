@@ -47,8 +47,10 @@ func (s *Stream) Flush() string {
 }
 
 func (s *Stream) add(id int32) {
-	token, special, ok := s.t.decodeToken(id)
-	if !ok || s.skipSpecial && special {
+	// Like tokenizers 0.23, it skips a special token that matches normalized text only if its
+	// normalized form is a special token.
+	token, _, ok := s.t.decodeToken(id)
+	if !ok || s.skipSpecial && s.t.added.special[token] {
 		return
 	}
 	if len(s.t.decoder) == 0 && s.tokens > 0 {
