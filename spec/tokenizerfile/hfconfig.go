@@ -139,7 +139,9 @@ func (c *hfConfig) collectAdded(extra []byte, additional json.RawMessage) error 
 	if len(additional) > 0 && json.Unmarshal(additional, &list) == nil {
 		c.Additional = list
 	}
-	c.Additional = append(c.Additional, c.extra()...)
+	if extra := c.extra(); len(extra) > 0 { // the newer name
+		c.Additional = extra
+	}
 	return nil
 }
 
