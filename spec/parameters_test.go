@@ -85,7 +85,7 @@ func TestParameterDefaults(t *testing.T) {
 		t.Errorf("gpt_oss without rope_scaling: %+v, %v", s, err)
 	}
 	s, err = Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "apertus", keys{"rope_scaling": nil}), Options{})
-	if err != nil || s.Network.RopeScaling != nil {
+	if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != 8 {
 		t.Errorf("apertus with rope_scaling null: %+v, %v", s, err)
 	}
 }
