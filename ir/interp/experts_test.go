@@ -13,7 +13,7 @@ import (
 )
 
 // TestExpertsOfGptOss checks the experts of gpt-oss, stored as one tensor of all experts
-// with gate and up interleaved, against transformers 4.57.6.
+// with gate and up interleaved, against transformers.
 func TestExpertsOfGptOss(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {

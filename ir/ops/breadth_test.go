@@ -23,7 +23,7 @@ func close32(t *testing.T, what string, got, want []float64) {
 }
 
 // TestRoute compares with the routers of DeepSeek-V3, DeepSeek-V2, gpt-oss and Mixtral
-// in transformers 4.57.6, with the identity as weight. The cases include equal logits,
+// in transformers, with the identity as weight. The cases include equal logits,
 // excluded groups with scores below 0, and a bias that changes the choice.
 func TestRoute(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestRoute(t *testing.T) {
 	near(t, "of equal ones the first", apply(t, ops.Route, attr("top_k", 2, "score", "sigmoid"), f32(4, 0, 0, 0, 0))[0], 0.5, 0.5, 0, 0)
 }
 
-// TestSinusoid compares with M2M-100 and Marian in transformers 4.57.6.
+// TestSinusoid compares with M2M-100 and Marian in transformers.
 func TestSinusoid(t *testing.T) {
 	t.Parallel()
 	m2m := []float64{
@@ -105,9 +105,8 @@ func TestHeads(t *testing.T) {
 	near(t, "last columns", apply(t, ops.HeadCols, attr("heads", 2, "lo", 2, "hi", 3), joined)[0], b.F...)
 }
 
-// TestRelBucket compares the distances where the bucket changes with T5 in transformers
-// 4.57.6. At 16 = 8·2, 32 and 64 the logarithms are integers except for float32
-// rounding.
+// TestRelBucket compares the distances where the bucket changes with T5 in transformers.
+// At 16 = 8·2, 32 and 64 the logarithms are integers except for float32 rounding.
 func TestRelBucket(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
 """Makes the folders beside it: tiny models with draft layers, and a float64 reference of what the layers compute.
 
-    python draft_layers.py [name …]        needs torch 2.15, transformers 5.24
+    python draft_layers.py [name …]        needs tools/gen/reference/requirements.txt
 
 transformers loads no draft layer. The reference is written here from the formulas of DeepSeek-V3 (arXiv:2412.19437, §2.2),
 of Qwen3-Next's published layer, and of EAGLE-3 (Li et al. 2025, arXiv:2503.01840, §3.1). Decoder layers are those of
@@ -22,6 +22,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "families"), os.path.join(HERE, "..", "
 import hybrids  # noqa: E402
 import make  # noqa: E402
 import sparse  # noqa: E402
+import ties  # noqa: E402
 
 FULL, LINEAR = "full_attention", "linear_attention"
 LENGTH = 21
@@ -108,7 +109,10 @@ def mtp(name, spec=None, own=True, seed=0, out=None):
     else:
         config["num_nextn_predict_layers"] = 1
     json.dump(config, open(path, "w"), indent=1, sort_keys=True)
-    expected = mtp_reference(model.double(), n, {k: v.double() for k, (_, v) in extra.items()}, base=1 if name.startswith("qwen") else 0)
+    with ties.watch(model) as tied:
+        expected = mtp_reference(model.double(), n, {k: v.double() for k, (_, v) in extra.items()}, base=1 if name.startswith("qwen") else 0)
+    if tied:
+        raise RuntimeError(tied[0])
     finish(out, expected)
 
 

@@ -1,4 +1,4 @@
-"""Hybrid and recurrent models for make.py, in the same form as its tables. They need transformers 5.24.
+"""Hybrid and recurrent models for make.py, in the same form as its tables.
 
 Their ids are longer than those of make.py, and than one chunk of the recurrences in transformers.
 """

@@ -1,5 +1,5 @@
-"""Encoders of the last years for make.py, in the same form as its tables. They need transformers 5.24; those that it does
-not have are in tools/gen/reference/remote_encoders.py, and run in float64."""
+"""Encoders of the last years for make.py, in the same form as its tables. Those that transformers
+does not have are in tools/gen/reference/remote_encoders.py, and run in float64."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 """Decoders with several head sizes, shared KV caches and other state that layers share, for make.py, in the same form as
-its tables. They need transformers 5.24."""
+its tables."""
 
 FULL, SLIDE = "full_attention", "sliding_attention"
 

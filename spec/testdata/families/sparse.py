@@ -1,7 +1,7 @@
-"""Models with sparse attention for make.py, in the same form as its tables. They need transformers 5.24.
+"""Models with sparse attention for make.py, in the same form as its tables.
 
 Their ids are longer than the number of rows that a token attends to. Indexers have many heads: with few, many rows have a
-score of 0, and the choice among them depends on the length of what is read at once.
+score of 0, and ties.py finds choices among them.
 """
 
 MLA = dict(hidden_size=16, intermediate_size=24, num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, q_lora_rank=8, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5, kv_lora_rank=10,
@@ -16,5 +16,5 @@ MODELS = {
     "deepseek_v4_yarn": ("DeepseekV4ForCausalLM", "DeepseekV4Config", dict(V4, hidden_size=20, num_attention_heads=3, head_dim=10, partial_rotary_factor=0.4, o_groups=3, o_lora_rank=4, index_n_heads=10, sliding_window=9, hc_mult=2, mlp_layer_types=["hash_moe", "moe", "moe"], num_hidden_layers=3,
                                layer_types=["heavily_compressed_attention", "compressed_sparse_attention", "sliding_attention"], compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=128),  # as in GGUF files
                                rope_parameters=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=16.0, beta_slow=2.0))),
-    "sparse_shared": ("GlmMoeDsaForCausalLM", "GlmMoeDsaConfig", dict(MLA, num_hidden_layers=4, indexer_types=["full", "full", "shared", "full"], mlp_layer_types=["dense", "sparse", "sparse", "dense"])),
+    "sparse_shared": ("GlmMoeDsaForCausalLM", "GlmMoeDsaConfig", dict(MLA, num_hidden_layers=4, index_n_heads=24, indexer_types=["full", "full", "shared", "full"], mlp_layer_types=["dense", "sparse", "sparse", "dense"])),
 }

@@ -1,4 +1,4 @@
-"""The text models of vision-language models for make.py, in the same form as its tables. They need transformers 5.24."""
+"""The text models of vision-language models for make.py, in the same form as its tables."""
 
 import newer_encoders  # noqa: F401  which adds the folder of the next to the path
 from text_part_variants import flat, rope, whole

@@ -1,7 +1,7 @@
 """Makes the folders beside it: LoRA adapters as PEFT saves them for tiny models of ../families, and what transformers computes with
 them in float32.
 
-    python adapters.py [NAME…]        needs torch 2.15, transformers 5.24, peft 0.21.2, gguf 0.19
+    python adapters.py [NAME…]        needs tools/gen/reference/requirements.txt
 
 NAME/expected.json has the results by adapter; "" is the model alone. NAME/ADAPTER is a folder of PEFT, NAME/ADAPTER.gguf the same
 adapter as llama.cpp's convert_lora_to_gguf.py names and orders it; refused.py makes adapters that iflowc must refuse.
@@ -92,9 +92,8 @@ def base_model(name):
     for table, outputs in families.TABLES:
         if name in table:
             cls, _, _, *rest = table[name]
-            path = {"attn_implementation": families.DIFFERS[name][0]} if name in families.DIFFERS else {}
             folder = os.path.join(FAMILIES, name)
-            model, info = getattr(tf, cls).from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **path)
+            model, info = getattr(tf, cls).from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
             wrong = {k: v for k, v in info.items() if v}
             if wrong:
                 raise RuntimeError(f"{folder} does not load cleanly: {wrong}")
@@ -122,8 +121,9 @@ def save(model, folder, dtype="float32", only=()):
     with open(path) as f:
         config = json.load(f)
     config["base_model_name_or_path"] = os.path.basename(config["base_model_name_or_path"])
-    if isinstance(config.get("target_modules"), list):
-        config["target_modules"].sort()  # a set in PEFT
+    for key in ("target_modules", "target_parameters"):
+        if isinstance(config.get(key), list):
+            config[key].sort()  # a set in PEFT
     with open(path, "w") as f:
         json.dump({k: v for k, v in config.items() if not only or k in only}, f, indent=2, sort_keys=True)
         f.write("\n")

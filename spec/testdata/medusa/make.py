@@ -1,6 +1,6 @@
 """Makes the Medusa heads beside it, for the tiny model ../families/llama, and what torch computes of them in float32.
 
-    python make.py        needs torch 2.9, transformers 4.57, safetensors
+    python make.py        needs tools/gen/reference/requirements.txt
 
 Keys are those of the reference's checkpoints: {head}.{layer}.linear.weight and .bias, {head}.{layers}.weight. The numbers
 come from a seed and are rounded to f16.
@@ -63,7 +63,7 @@ def chained(heads, z, e):
 
 
 def main():
-    model = transformers.AutoModelForCausalLM.from_pretrained(BASE, torch_dtype=torch.float32, attn_implementation="eager").eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32, attn_implementation="eager").eval()
     ids = json.load(open(os.path.join(BASE, "expected.json")))["ids"]
     with torch.no_grad():
         hidden = model.model(torch.tensor([ids])).last_hidden_state[0]

@@ -1,6 +1,6 @@
 """Writes the golden files of this folder, and runtime/text/tokenizer/testdata/components.json, with Hugging Face tokenizers and sentencepiece.
 
-Usage: python generate.py   (needs tokenizers 0.23, transformers 5.24, sentencepiece 0.2)
+Usage: python generate.py   (needs tools/gen/reference/requirements.txt and sentencepiece 0.2)
 Tokenizers are trained on CORPUS, single-threaded; only suffix-bpe may differ from run to run (its trainer
 breaks ties by hash order), which is why every folder is saved, loaded again and recorded together.
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares what transformers computes with eager attention and by its default path, for every model that is recorded.
 
-    python attention.py [--write | --newer]
+    python attention.py [--write]
 
 Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
-breadth.py that differ. --newer replaces the rows of the modules in NEWER, which need a newer transformers than the others. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+breadth.py that differ.
+Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
 """
 
 import argparse
@@ -19,40 +20,34 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "spec/testdata/families"))
 
 import breadth  # noqa: E402
-import hybrids  # noqa: E402
 import make  # noqa: E402
-import newer_encoders  # noqa: E402
-import shared_state  # noqa: E402
-import sparse  # noqa: E402
-import text_parts  # noqa: E402
 from breadth_variants import VARIANTS  # noqa: E402
 
-NEWER = [hybrids, newer_encoders, shared_state, sparse, text_parts]
 PAGE = ROOT / "docs/benchmarks/attention.md"
 LIMIT = 1e-4  # of the largest value; float32's rounding stays two orders below it
 HEAD = """# Reference outputs: eager attention and transformers' default
 
-This page shows for which models the two attention implementations of transformers differ, and which one the recorded reference outputs come from.
+This page shows for which models the two attention implementations of transformers differ.
 
 `tools/gen/reference/attention.py --write` generates it with transformers {version} and torch {torch} in float32. The default of transformers is `sdpa` (PyTorch's
-scaled_dot_product_attention) if a model supports it, and `eager` otherwise. Reference outputs are recorded with the default, unless it ignores
-a part of the configuration. The models of hybrids.py are recorded with transformers 5.24. [Decision 070](../decisions/070-reference-attention.md) gives the reasons.
+scaled_dot_product_attention) if a model supports it, and `eager` otherwise. Reference outputs are recorded with the default.
+[Decision 070](../decisions/070-reference-attention.md) gives the reasons.
 
 "Difference" is the maximum difference between eager attention and the default over all recorded values. "Largest" is the largest absolute value.
 """
 FAMILIES = """
 ## Models of spec/testdata/families
 
-| model | default | difference | largest | recorded | what differs |
-|---|---|---|---|---|---|
+| model | default | difference | largest | what differs |
+|---|---|---|---|---|
 """
 BREADTH = """
 ## Variants of breadth.py
 
 These of the {count} variants differ between the two implementations by more than {limit:g} of the largest logit:
 
-| variant | default | difference | largest | recorded | what differs |
-|---|---|---|---|---|---|
+| variant | default | difference | largest | what differs |
+|---|---|---|---|---|
 """
 
 
@@ -61,11 +56,11 @@ def values(outputs: dict) -> list[float]:
     return [x for key, rows in outputs.items() if rows and isinstance(rows, list) and isinstance(rows[0], list) and key != "types" for row in rows for x in row]
 
 
-def row(name: str, default: str, a: list[float], b: list[float], recorded: str, why: str) -> tuple[str, bool, bool]:
+def row(name: str, default: str, a: list[float], b: list[float], why: str) -> tuple[str, bool, bool]:
     """The table's row, whether the two lists differ, and whether that agrees with what is said about them."""
     difference, largest = max(abs(x - y) for x, y in zip(a, b, strict=True)), max(map(abs, a))
     differs = difference > LIMIT * largest
-    return f"| {name} | {default} | {difference:.1e} | {largest:.2f} | {recorded} | {why} |\n", differs, differs == bool(why)
+    return f"| {name} | {default} | {difference:.1e} | {largest:.2f} | {why} |\n", differs, differs == bool(why)
 
 
 def families(names) -> tuple[list[str], list[str]]:
@@ -78,24 +73,11 @@ def families(names) -> tuple[list[str], list[str]]:
             eager = values(make.run(name, "eager")[1])
         except RuntimeError:  # of shapes
             eager = [math.inf for _ in values(default)]
-        recorded, why = make.DIFFERS.get(name, (default["attention"], ""))
-        line, _, agrees = row(name, default["attention"], values(default), eager, recorded, why)
+        line, _, agrees = row(name, default["attention"], values(default), eager, make.DIFFERS.get(name, ""))
         lines.append(line)
         if not agrees:
             wrong.append(line)
     return lines, wrong
-
-
-def replace_newer() -> int:
-    """Puts the rows of NEWER into the page."""
-    names = {name for module in NEWER for name in module.MODELS}
-    lines, wrong = families(names)
-    head, rest = PAGE.read_text(encoding="utf-8").split(FAMILIES)
-    table, rest = rest.split("\n\n", 1)
-    old = [line + "\n" for line in table.split("\n") if line and line.split(" | ")[0].strip("| ") not in names]
-    PAGE.write_text(head + FAMILIES + "".join(sorted(old + lines, key=lambda line: line.split(" | ")[0])) + "\n" + rest, encoding="utf-8")
-    print("".join(wrong), end="", file=sys.stderr)
-    return 1 if wrong else 0
 
 
 @torch.no_grad()
@@ -111,7 +93,7 @@ def variants() -> tuple[str, list[str]]:
         if v.encoder:
             continue
         (default, a), (_, b) = logits(v, None), logits(v, "eager")
-        line, differs, agrees = row(v.key, default, a, b, v.attention or default, v.note if v.attention or "eager" in v.note else "")
+        line, differs, agrees = row(v.key, default, a, b, v.note if "eager" in v.note else "")
         if differs:
             text += line
         if not agrees:
@@ -122,12 +104,10 @@ def variants() -> tuple[str, list[str]]:
 def main() -> int:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--write", action="store_true")
-    ap.add_argument("--newer", action="store_true")
     args = ap.parse_args()
     torch.set_num_threads(1)
     tf.logging.set_verbosity_error()
-    if args.newer:
-        return replace_newer()
+    tf.utils.logging.disable_progress_bar()
     a, wrong = families(make.NAMES)
     b, more = variants()
     page = HEAD.format(version=tf.__version__, torch=torch.__version__.split("+")[0]) + FAMILIES + "".join(a) + b

@@ -8,6 +8,7 @@ A NAME is a variant or, ending in a colon, a family (`llama:`). The folders have
 """
 
 import argparse
+import copy
 import json
 import math
 import pathlib
@@ -18,10 +19,11 @@ import zlib
 
 import encoder_variants
 import remote_encoders
+import ties
 import torch
 import transformers as tf
 from breadth_variants import VARIANTS
-from record import USE_CACHE, Record, greedy
+from record import Record, greedy
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 VOCAB, PROMPT, STEPS, LAST, MARGIN, TRIES = 96, 40, 24, 3, 1e-3, 6
@@ -73,7 +75,7 @@ def published(name):
 
 def new_model(v, seed: int, attention: str | None = None):
     """The variant with random weights; attention None is transformers' choice."""
-    params = {"vocab_size": VOCAB, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **v.params}
+    params = {"vocab_size": VOCAB, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **copy.deepcopy(v.params)}  # a configuration fills in its dicts
     config = published(v.config)(**params)
     config._attn_implementation = attention
     cls = published(v.model)
@@ -100,8 +102,7 @@ def edit_config(out: pathlib.Path, change: dict) -> None:
 
 
 def load(v, out: pathlib.Path):
-    path = {"attn_implementation": v.attention} if v.attention else {}
-    model, info = published(v.model).from_pretrained(out, dtype=torch.float32, output_loading_info=True, **path)
+    model, info = published(v.model).from_pretrained(out, dtype=torch.float32, output_loading_info=True)
     wrong = {k: x for k, x in info.items() if x}
     if wrong:
         raise RuntimeError(f"{out} does not load cleanly: {wrong}")
@@ -123,10 +124,10 @@ def record(v, model, seed: int, fmt: str, dtype: str) -> tuple[Record, float]:
     logits = model(torch.tensor([ids]), use_cache=False).logits[0]
     rec.doc["inputs"]["prompt"] = {"ids": ids, "logits_positions": list(range(len(ids) - LAST, len(ids)))}
     rec.array("prompt.logits", logits[-LAST:])
-    rec.doc["ids"]["greedy"], margin = greedy(model, ids, v.steps, USE_CACHE if v.cached is None else v.cached)
+    rec.doc["ids"]["greedy"], margin = greedy(model, ids, v.steps, v.cached)
     rec.doc["inputs"]["batch"], rec.doc["ids"]["batch.greedy"] = {"ids": batch}, []
     for seq in batch:
-        new, m = greedy(model, seq, 8, USE_CACHE if v.cached is None else v.cached)
+        new, m = greedy(model, seq, 8, v.cached)
         rec.doc["ids"]["batch.greedy"].append(new)
         margin = min(margin, m)
     rec.doc["facts"] = {"min_margin": margin, "distinct": len(set(rec.doc["ids"]["greedy"])), "deviation": float(logits[-1].std())}
@@ -134,7 +135,7 @@ def record(v, model, seed: int, fmt: str, dtype: str) -> tuple[Record, float]:
 
 
 def make(v, out: pathlib.Path, seed: int, fmt: str, dtype: str) -> str:
-    for salt in range(TRIES):  # weights whose greedy tokens have no near tie
+    for salt in range(TRIES):  # weights without near ties, of greedy tokens or of the rows that sparse attention chooses
         model = new_model(v, seed + 1000 * salt)
         if v.before_save:
             v.before_save(model)
@@ -143,9 +144,12 @@ def make(v, out: pathlib.Path, seed: int, fmt: str, dtype: str) -> str:
             model = load(v, out)
         else:
             model = v.reference(model, out)
-        rec, margin = (encoder_variants.record if v.encoder else record)(v, model, seed, fmt, dtype)
-        if margin >= MARGIN:
+        with ties.watch(model) as tied:
+            rec, margin = (encoder_variants.record if v.encoder else record)(v, model, seed, fmt, dtype)
+        if margin >= MARGIN and not tied:
             break
+    if tied:
+        raise RuntimeError(tied[0])
     edit_config(out, v.edit)
     if v.after:
         v.after(out)

@@ -13,8 +13,6 @@ import text_part_variants
 FULL, SLIDE = "full_attention", "sliding_attention"
 
 # Where transformers' two paths differ.
-CAPPED = dict(_attention="eager", _note="sdpa leaves out the soft cap of the attention scores")
-SCALED = dict(_attention="eager", _note="sdpa always divides the scores by the root of the head's size, and by nothing else")
 TWICE = dict(_note="eager adds ALiBi twice")
 
 
@@ -29,8 +27,7 @@ class Variant:
     edit: dict = field(default_factory=dict)  # keys of config.json to change when all is recorded; None takes one out
     prompt: int = 0  # length of the prompt where it is not the common one; such a folder has no batch
     steps: int = 24
-    cached: bool | None = None  # decode with transformers' cache, where rereading the text gives other results
-    attention: str | None = None  # the path of transformers to record where its default leaves something out
+    cached: bool = False  # decode with transformers' cache, where rereading the text gives other results
     before_save: Callable | None = None
     reference: Callable | None = None  # makes the model that is recorded of the one that is saved
     after: Callable | None = None  # edits the folder when all is recorded
@@ -97,7 +94,7 @@ family("qwen3", "Qwen3ForCausalLM", "Qwen3Config", llm(num_hidden_layers=3, head
 family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3MoeConfig", llm(num_hidden_layers=4, head_dim=16, moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2),
        plain={}, norm=dict(norm_topk_prob=True), step=dict(decoder_sparse_step=2, norm_topk_prob=True), dense=dict(mlp_only_layers=[1]), bias=dict(attention_bias=True, tie_word_embeddings=True), window=dict(use_sliding_window=True, sliding_window=8, max_window_layers=2), window2=dict(use_sliding_window=True, sliding_window=8, max_window_layers=0))
 family("gemma", "GemmaForCausalLM", "GemmaConfig", llm(head_dim=16), mqa=dict(num_key_value_heads=1), gqa={}, untied=dict(tie_word_embeddings=False), gelu=dict(hidden_act="gelu"), activation=dict(hidden_act="gelu_pytorch_tanh", hidden_activation="gelu"), bias=dict(attention_bias=True))
-family("gemma2", "Gemma2ForCausalLM", "Gemma2Config", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=24, **CAPPED),
+family("gemma2", "Gemma2ForCausalLM", "Gemma2Config", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=24),
        caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), defaults={}, types=dict(layer_types=[FULL, SLIDE, SLIDE, FULL]), old=dict(_edit=dict(layer_types=None)), untied=dict(tie_word_embeddings=False), act=dict(hidden_activation="gelu"))
 family("gemma3_text", "Gemma3ForCausalLM", "Gemma3TextConfig", llm(num_hidden_layers=6, head_dim=16, sliding_window=8, query_pre_attn_scalar=20),
        pattern=dict(sliding_window_pattern=3), types=dict(layer_types=[SLIDE, FULL, SLIDE, FULL, SLIDE, FULL]), scaled=dict(rope_scaling=dict(rope_type="linear", factor=8.0)), caps=dict(attn_logit_softcapping=3.0, final_logit_softcapping=4.0), untied=dict(tie_word_embeddings=False), old=dict(_edit=dict(layer_types=None)), yarn=dict(rope_scaling=YARN))
@@ -105,7 +102,7 @@ family("phi", "PhiForCausalLM", "PhiConfig", llm(), gqa={}, mha=dict(num_key_val
 family("phi3", "Phi3ForCausalLM", "Phi3Config", llm(), mha=dict(num_key_value_heads=4), gqa=dict(tie_word_embeddings=True), window=dict(sliding_window=8),
        long=dict(rope_scaling=longrope(6), original_max_position_embeddings=8, max_position_embeddings=128),
        short=dict(rope_scaling=longrope(6), original_max_position_embeddings=96, max_position_embeddings=512), partial=dict(partial_rotary_factor=0.5, rope_scaling=longrope(3), original_max_position_embeddings=8),
-       su=dict(rope_scaling=dict(longrope(6), type="su"), original_max_position_embeddings=8), cross=dict(rope_scaling=longrope(6), original_max_position_embeddings=44), gelu=dict(hidden_act="gelu"))
+       su=dict(rope_scaling=longrope(6), original_max_position_embeddings=8, _edit=dict(rope_parameters=None, rope_theta=10000.0, rope_scaling=dict(longrope(6), type="su"))), cross=dict(rope_scaling=longrope(6), original_max_position_embeddings=44), gelu=dict(hidden_act="gelu"))
 family("phimoe", "PhimoeForCausalLM", "PhimoeConfig", llm(num_local_experts=4, num_experts_per_tok=2, head_dim=12),
        plain={}, bias=dict(attention_bias=True, lm_head_bias=True), long=dict(rope_scaling=dict(longrope(6), short_mscale=1.1, long_mscale=1.2, original_max_position_embeddings=8), original_max_position_embeddings=8))
 family("granite", "GraniteForCausalLM", "GraniteConfig", llm(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.12, logits_scaling=2.0),
@@ -123,7 +120,7 @@ family("flex_olmo", "FlexOlmoForCausalLM", "FlexOlmoConfig", llm(num_experts=6, 
 family("stablelm", "StableLmForCausalLM", "StableLmConfig", llm(hidden_size=64), plain={}, bias=dict(use_qkv_bias=True, partial_rotary_factor=0.5), parallel=dict(use_parallel_residual=True), qk_norm=dict(qk_layernorm=True), both=dict(qk_layernorm=True, use_parallel_residual=True, partial_rotary_factor=1.0), tied=dict(tie_word_embeddings=True), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), mha=dict(num_key_value_heads=4))
 family("starcoder2", "Starcoder2ForCausalLM", "Starcoder2Config", llm(), window=dict(sliding_window=8), none=dict(sliding_window=None), nobias=dict(use_bias=False), untied=dict(tie_word_embeddings=False), linear=dict(rope_scaling=LINEAR))
 gpt2 = dict(n_embd=48, n_layer=2, n_head=4, n_positions=128)
-family("gpt2", "GPT2LMHeadModel", "GPT2Config", gpt2, plain={}, inner=dict(n_inner=80), inverse=dict(scale_attn_by_inverse_layer_idx=True, **SCALED), unscaled=dict(scale_attn_weights=False, **SCALED), untied=dict(tie_word_embeddings=False), relu=dict(activation_function="relu"), reorder=dict(reorder_and_upcast_attn=True), silu=dict(activation_function="silu"), gelu=dict(activation_function="gelu"))
+family("gpt2", "GPT2LMHeadModel", "GPT2Config", gpt2, plain={}, inner=dict(n_inner=80), inverse=dict(scale_attn_by_inverse_layer_idx=True), unscaled=dict(scale_attn_weights=False), untied=dict(tie_word_embeddings=False), relu=dict(activation_function="relu"), reorder=dict(reorder_and_upcast_attn=True), silu=dict(activation_function="silu"), gelu=dict(activation_function="gelu"))
 family("gpt_bigcode", "GPTBigCodeForCausalLM", "GPTBigCodeConfig", gpt2, mqa={}, mha=dict(multi_query=False), inner=dict(n_inner=80), unscaled=dict(scale_attn_weights=False), gelu=dict(activation_function="gelu"))
 family("gpt_neo", "GPTNeoForCausalLM", "GPTNeoConfig", dict(hidden_size=48, num_layers=4, num_heads=4, max_position_embeddings=128, window_size=8), local=dict(attention_types=[[["global", "local"], 2]]), globals=dict(attention_types=[[["global"], 4]]), inner=dict(attention_types=[[["local", "global"], 2]], intermediate_size=80), mixed=dict(attention_types=[[["global", "local", "local"], 1], [["global"], 1]]))
 family("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", llm(num_key_value_heads=None, hidden_size=64), plain={}, sequential=dict(use_parallel_residual=False), full=dict(rotary_pct=1.0), nobias=dict(attention_bias=False), gelu=dict(hidden_act="gelu_fast"), linear=dict(rope_scaling=LINEAR), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), tied=dict(tie_word_embeddings=True), base=dict(rotary_emb_base=5000))
@@ -162,8 +159,6 @@ family("apertus", "ApertusForCausalLM", "ApertusConfig", llm(), plain={}, llama3
 family("helium", "HeliumForCausalLM", "HeliumConfig", llm(head_dim=12), plain={}, bias=dict(attention_bias=True, mlp_bias=True), mha=dict(num_key_value_heads=4))
 family("nemotron", "NemotronForCausalLM", "NemotronConfig", llm(), plain={}, bias=dict(attention_bias=True, mlp_bias=True), full=dict(partial_rotary_factor=1.0, head_dim=16), silu=dict(hidden_act="silu"), tied=dict(tie_word_embeddings=True))
 family("diffllama", "DiffLlamaForCausalLM", "DiffLlamaConfig", llm(), plain={})
-if not hybrid_variants.NEW:
-    family("minimax", "MiniMaxForCausalLM", "MiniMaxConfig", llm(num_local_experts=4, num_experts_per_tok=2, head_dim=12), full=dict(layer_types=[FULL, FULL]), linear=dict(layer_types=["linear_attention", FULL]))
 family("jetmoe", "JetMoeForCausalLM", "JetMoeConfig", dict(hidden_size=48, intermediate_size=40, num_hidden_layers=2, num_key_value_heads=2, kv_channels=12, num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=128), plain={})
 family("xglm", "XGLMForCausalLM", "XGLMConfig", dict(d_model=48, ffn_dim=80, num_layers=2, attention_heads=4, max_position_embeddings=128), plain={}, unscaled=dict(scale_embedding=False), relu=dict(activation_function="relu"), untied=dict(tie_word_embeddings=False))
 family("biogpt", "BioGptForCausalLM", "BioGptConfig", llm(num_key_value_heads=None), plain={}, unscaled=dict(scale_embedding=False))
@@ -171,7 +166,7 @@ family("ctrl", "CTRLLMHeadModel", "CTRLConfig", dict(n_embd=48, n_layer=2, n_hea
 family("openai-gpt", "OpenAIGPTLMHeadModel", "OpenAIGPTConfig", dict(n_embd=48, n_layer=2, n_head=4, n_positions=128), plain={}, relu=dict(afn="relu"), silu=dict(afn="silu"))
 family("bitnet", "BitNetForCausalLM", "BitNetConfig", llm(), untied={}, tied=dict(tie_word_embeddings=True))
 family("doge", "DogeForCausalLM", "DogeConfig", llm(), plain={})
-family("vaultgemma", "VaultGemmaForCausalLM", "VaultGemmaConfig", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20, **CAPPED), plain={}, caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=4.0), types=dict(layer_types=[FULL, SLIDE, FULL, SLIDE]))
+family("vaultgemma", "VaultGemmaForCausalLM", "VaultGemmaConfig", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20), plain={}, caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=4.0), types=dict(layer_types=[FULL, SLIDE, FULL, SLIDE]))
 l4 = llm(num_hidden_layers=4, intermediate_size=40, intermediate_size_mlp=80, head_dim=12, num_local_experts=4, num_experts_per_tok=1, attention_chunk_size=1024, rope_scaling=None)
 family("llama4_text", "Llama4ForCausalLM", "Llama4TextConfig", l4, plain={}, step=dict(interleave_moe_layer_step=2), norm=dict(use_qk_norm=False), tuned=dict(attn_temperature_tuning=True, floor_scale=8), chunk=dict(attention_chunk_size=16), two=dict(num_experts_per_tok=2))
 family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), full={}, conv=dict(layer_types=["conv", FULL]))

@@ -1,11 +1,10 @@
-"""Encoders for breadth.py: embedding and reranking models of the last years. They need transformers 5.24; with an older
-one they are left out. Models whose code transformers does not have are in remote_encoders.py."""
+"""Encoders for breadth.py: embedding and reranking models of the last years. Models whose code
+transformers does not have are in remote_encoders.py."""
 
 import torch
 import transformers as tf
 from record import Record
 
-NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
 LINEAR = dict(rope_type="linear", factor=4.0, rope_theta=500.0)
 FULL, SLIDE = "full_attention", "sliding_attention"
 LENGTH, MASKED = 40, (3, 17, 38)
@@ -13,17 +12,16 @@ LENGTH, MASKED = 40, (3, 17, 38)
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    if NEW:
-        def encoder(name, model, config, params, /, **kw):
-            family(name, model, config, {**params, "_encoder": True}, **kw)
+    def encoder(name, model, config, params, /, **kw):
+        family(name, model, config, {**params, "_encoder": True}, **kw)
 
-        rotary_families(encoder)
-        bidirectional_families(encoder, llm)
-        classifier_families(encoder, llm)
-        esm_families(encoder)
-        deberta_families(encoder)
-        longformer_families(encoder)
-        remote_families(encoder)
+    rotary_families(encoder)
+    bidirectional_families(encoder, llm)
+    classifier_families(encoder, llm)
+    esm_families(encoder)
+    deberta_families(encoder)
+    longformer_families(encoder)
+    remote_families(encoder)
 
 
 def enc(**kw):

@@ -11,6 +11,7 @@ import re
 
 import torch
 import transformers as tf
+from transformers.core_model_loading import revert_weight_conversion
 
 DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
@@ -26,17 +27,13 @@ def model(config):
 
 def published(m, state):
     """The tensors under the names of published files, which transformers 5 renames, splits and joins when it loads them."""
-    try:
-        from transformers.core_model_loading import revert_weight_conversion
-    except ImportError:
-        return state
     return revert_weight_conversion(m, {k: t.detach() for k, t in state.items()})
 
 
 def stored(m):
     """Names and shapes of the tensors of a saved file: what is tied is there once, under the name that stays."""
     seen, out = {}, {}
-    tied = set(getattr(m, "_tied_weights_keys", None) or [])
+    tied = set(m.all_tied_weights_keys)
     state = m.state_dict(keep_vars=True)
     for name in sorted(state, key=lambda n: (n in tied, n)):
         t = state[name]

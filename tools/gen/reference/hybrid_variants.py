@@ -1,15 +1,10 @@
-"""Hybrid and recurrent models for breadth.py. They need transformers 5.24; with an older one they are left out."""
-
-import transformers as tf
+"""Hybrid and recurrent models for breadth.py."""
 
 FULL, LINEAR, SLIDE = "full_attention", "linear_attention", "sliding_attention"
-NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
 
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    if not NEW:
-        return
     delta_families(family, llm)
     olmo_family(family, llm)
     mamba_families(family, llm)

@@ -53,16 +53,14 @@ def add_breadth() -> None:
         if v.config not in have and v.before_save is None:
             have.add(v.config)
             make.MODELS[v.key] = (v.model, v.config, v.params)
-            if v.attention:
-                make.DIFFERS[v.key] = (v.attention, v.note)
 
 
-def compute(outputs, what, attention):
-    """The model and what is expected of it, by a path of transformers' attention (None: its own choice)."""
+def compute(outputs, what):
+    """The model and what is expected of it."""
     cls, config_cls, params, *rest = what
     signal.alarm(LIMIT)
     try:
-        model = make.build(cls, config_cls, params, attention)
+        model = make.build(cls, config_cls, params)
         return model, outputs(model, *rest)
     finally:
         signal.alarm(0)
@@ -141,8 +139,7 @@ def write(out, name, model, expected, drop=None) -> None:
 
 def perturb(name, table, outputs, out, only_list) -> tuple[int, int]:
     cls, config_cls, params, *rest = table[name]
-    attention, _ = make.DIFFERS.get(name, (None, ""))
-    base_model, base = compute(outputs, table[name], attention)
+    base_model, base = compute(outputs, table[name])
     tried = kept = 0
     for key in keys_of(cls, config_cls, base_model.config):
         have = getattr(base_model.config, key, None)
@@ -160,7 +157,7 @@ def perturb(name, table, outputs, out, only_list) -> tuple[int, int]:
             tried += 1
             new = {k: v for k, v in params.items() if k != key} if drop else {**params, key: value}
             try:
-                model, expected = compute(outputs, (cls, config_cls, new, *rest), attention)
+                model, expected = compute(outputs, (cls, config_cls, new, *rest))
                 if not sane(expected) or drop is None and not differs(base, expected):
                     continue
             except (Exception, KeyboardInterrupt):  # transformers refuses it too

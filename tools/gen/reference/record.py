@@ -7,11 +7,6 @@ import re
 
 import numpy as np
 import torch
-import transformers
-
-
-# transformers 5.24 decodes some recurrent models differently with a cache: it ignores time_step_limit then.
-USE_CACHE = int(transformers.__version__.split(".")[0]) < 5
 
 
 class Record:
@@ -39,12 +34,12 @@ class Record:
 
 
 @torch.no_grad()
-def greedy(model, ids: list[int], steps: int, use_cache: bool = USE_CACHE) -> tuple[list[int], float]:
+def greedy(model, ids: list[int], steps: int, use_cache: bool = True) -> tuple[list[int], float]:
     """`steps` greedy tokens, not stopping at an end token, and the least gap between the best two logits. A model without
     a cache reads everything again for each token."""
     out, margin, cache, x = [], float("inf"), None, torch.tensor([ids])
     for _ in range(steps):
-        y = model(x, **({"past_key_values": cache} if cache is not None else {}), use_cache=use_cache)
+        y = model(x, **({"cache": cache} if cache is not None else {}), use_cache=use_cache)
         cache, best = y.get("past_key_values", y.get("cache")), y.logits[0, -1].topk(2)
         margin = min(margin, float(best.values[0] - best.values[1]))
         out.append(int(best.indices[0]))

@@ -1,16 +1,11 @@
 """Decoders with several head sizes, shared KV caches, embeddings for each layer, chunked or differential attention, for
-breadth.py. They need transformers 5.24; with an older one they are left out."""
-
-import transformers as tf
+breadth.py."""
 
 FULL, SLIDE, CHUNK = "full_attention", "sliding_attention", "chunked_attention"
-NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
 
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    if not NEW:
-        return
     gemma4(family, llm)
     gemma3n(family, llm)
     llama4(family, llm)

@@ -1,9 +1,8 @@
-"""Models with sparse attention for breadth.py. They need transformers 5.24; with an older one they are left out."""
+"""Models with sparse attention for breadth.py. Indexers have many heads: with few, many rows have a score of 0, and ties.py
+finds choices among them."""
 
 import torch
-import transformers as tf
 
-NEW = tuple(int(x) for x in tf.__version__.split(".")[:2]) >= (5, 24)
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, mscale=0.7, mscale_all_dim=0.9)
 LINEAR = dict(rope_type="linear", factor=4.0)
 SLIDE, CSA, HCA = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"
@@ -11,16 +10,14 @@ SLIDE, CSA, HCA = "sliding_attention", "compressed_sparse_attention", "heavily_c
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    if not NEW:
-        return
     indexer_families(family, llm)
     compressed_family(family, llm)
 
 
 def indexer_families(family, llm):
     mla = dict(num_hidden_layers=4, num_key_value_heads=4, q_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10, kv_lora_rank=24, moe_intermediate_size=24, n_routed_experts=8, num_experts_per_tok=3,
-               n_shared_experts=1, n_group=4, topk_group=2, index_topk=9, index_head_dim=24, index_n_heads=6, _cached=True)
-    common = dict(plain={}, dense=dict(index_topk=2048), few=dict(index_topk=1), most=dict(index_topk=33, index_n_heads=8), narrow=dict(index_head_dim=8, index_n_heads=16), one_group=dict(n_group=1, topk_group=1),
+               n_shared_experts=1, n_group=4, topk_group=2, index_topk=9, index_head_dim=24, index_n_heads=32, _cached=True)
+    common = dict(plain={}, dense=dict(index_topk=2048), few=dict(index_topk=1), most=dict(index_topk=33, index_n_heads=24), narrow=dict(index_head_dim=8, index_n_heads=40), one_group=dict(n_group=1, topk_group=1),
                   nonorm=dict(norm_topk_prob=False, routed_scaling_factor=1.0), bias=dict(attention_bias=True), tied=dict(tie_word_embeddings=True), yarn=dict(rope_parameters=dict(YARN, rope_theta=10000.0)), old_yarn=dict(rope_scaling=YARN),
                   linear=dict(rope_parameters=dict(LINEAR, rope_theta=1000.0)), eps=dict(rms_norm_eps=1e-2), gelu=dict(hidden_act="gelu"), shared=dict(n_shared_experts=2, first_k_dense_replace=1), long=dict(_prompt=150, index_topk=70, max_position_embeddings=256),
                   sparse=dict(first_k_dense_replace=0, mlp_layer_types=["sparse", "dense", "sparse", "sparse"]))
@@ -46,7 +43,7 @@ def ids_of_experts(model):
 
 
 def compressed_family(family, llm):
-    base = dict(llm(), num_key_value_heads=1, intermediate_size=None, moe_intermediate_size=24, num_hidden_layers=5, head_dim=20, q_lora_rank=20, num_experts_per_tok=3, n_routed_experts=8, o_groups=2, o_lora_rank=12, index_n_heads=6, index_head_dim=16,
+    base = dict(llm(), num_key_value_heads=1, intermediate_size=None, moe_intermediate_size=24, num_hidden_layers=5, head_dim=20, q_lora_rank=20, num_experts_per_tok=3, n_routed_experts=8, o_groups=2, o_lora_rank=12, index_n_heads=16, index_head_dim=16,
                 index_topk=4, sliding_window=7, partial_rotary_factor=0.4, compress_rates={CSA: 3, HCA: 5}, layer_types=[SLIDE, HCA, CSA, CSA, HCA], mlp_layer_types=["hash_moe", "hash_moe", "moe", "moe", "hash_moe"], _cached=True, _before_save=ids_of_experts)
     published = dict(_prompt=150, compress_rates={CSA: 4, HCA: 128}, layer_types=[SLIDE, HCA, CSA, CSA], mlp_layer_types=["hash_moe", "hash_moe", "moe", "moe"], max_position_embeddings=256,
                      num_hidden_layers=4, hidden_size=32, moe_intermediate_size=8, n_routed_experts=4, num_experts_per_tok=2, q_lora_rank=8, o_lora_rank=6, index_head_dim=8)

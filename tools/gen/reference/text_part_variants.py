@@ -1,4 +1,4 @@
-"""The text models of vision-language models, for breadth.py: whole models of transformers 5.24 that read text alone, so that
+"""The text models of vision-language models, for breadth.py: whole models that read text alone, so that
 all axes of their rope have the same position."""
 
 import json
@@ -6,7 +6,6 @@ import re
 
 import torch
 import transformers as tf
-from hybrid_variants import NEW
 from safetensors.torch import load_file, save_file
 
 FULL, SLIDE = "full_attention", "sliding_attention"
@@ -72,8 +71,6 @@ ALONE, FLAT, COPIES = rewritten(alone, text_name), rewritten(flat, older_name), 
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    if not NEW:
-        return
     qwen(family, llm)
     glm(family, llm)
     paddle(family, llm)

@@ -1,7 +1,7 @@
 """Records what transformers' generate does with a table of logits: beams.json.
 
-The model's logits depend on the position and the last token only: table[position % P][token]. Run with transformers
-4.57.6: python record_beams.py > beams.json
+The model's logits depend on the position and the last token only: table[position % P][token]. Needs
+tools/gen/reference/requirements.txt: python record_beams.py > beams.json
 """
 import itertools
 import json
