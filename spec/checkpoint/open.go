@@ -237,14 +237,13 @@ func (s *Set) openIndex(path string) error {
 		}
 	}
 	s.elsewhere = nil
-	var absent []string
 	for name := range index.WeightMap {
 		if _, ok := s.index[name]; !ok {
-			absent = append(absent, name)
+			s.absent = append(s.absent, name)
 		}
 	}
-	if len(absent) > 0 {
-		s.note("%s: %d tensors of the index are not in their shards, such as %q; an error names one that the model needs", path, len(absent), slices.Min(absent))
+	if slices.Sort(s.absent); len(s.absent) > 0 {
+		s.note("%s: %d tensors of the index are not in their shards, such as %q; an error names one that the model needs", path, len(s.absent), s.absent[0])
 	}
 	return nil
 }

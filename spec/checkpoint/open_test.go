@@ -79,6 +79,9 @@ func TestIndexDecides(t *testing.T) {
 	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, `1 tensors of the index are not in their shards, such as "gone"`) {
 		t.Errorf("notes %q", notes)
 	}
+	if _, err := s.Bytes("gone"); !slices.Equal(s.Absent(), []string{"gone"}) || err == nil || !strings.Contains(err.Error(), `lists the tensor "gone"`) {
+		t.Errorf("absent %q: %v", s.Absent(), err)
+	}
 	writeFile(t, dir, "model.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 5, 2)))
 	whole, err := Open(dir)
 	if err != nil {

@@ -58,7 +58,8 @@ type Set struct {
 	index   map[string]int
 	meta    map[string]any
 
-	notes []string // messages for the user
+	notes  []string // messages for the user
+	absent []string // tensors that an index names and its shards lack, sorted
 
 	elsewhere func(name string) bool // while shards are opened: the index names another one for the tensor
 
@@ -87,6 +88,10 @@ func (s *Set) Tensors() []Info {
 	}
 	return out
 }
+
+// Absent returns the names, sorted, of the tensors that an index lists and its shards do
+// not have. To read one is an error.
+func (s *Set) Absent() []string { return slices.Clone(s.absent) }
 
 // Lookup returns the tensor with the given name.
 func (s *Set) Lookup(name string) (Info, bool) {
@@ -223,6 +228,9 @@ func (s *Set) missing(name string) error {
 	where := "the model"
 	if len(s.paths) > 0 {
 		where = s.paths[0]
+	}
+	if _, listed := slices.BinarySearch(s.absent, name); listed {
+		return fmt.Errorf("%s: lists the tensor %q, which its file does not have; download the files again", where, name)
 	}
 	names := make([]string, len(s.entries))
 	for i, e := range s.entries {

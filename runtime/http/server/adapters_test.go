@@ -86,6 +86,26 @@ func (s *adapted) load(t testing.TB, name, path string) {
 	}
 }
 
+// replace loads an adapter again: its own file in place, or law's after an unload. While
+// requests hold the versions before, it waits for memory.
+func (s *adapted) replace(t testing.TB, name string, inPlace bool) {
+	t.Helper()
+	path := name
+	if !inPlace {
+		s.unload(t, name)
+		path = "law"
+	}
+	for {
+		status, body := s.send(t, "O", "POST", "/v1/load_lora_adapter", fmt.Sprintf(`{"lora_name":%q,"lora_path":%q,"load_inplace":%t}`, name, path, inPlace))
+		if status == 200 {
+			return
+		}
+		if status != http.StatusInsufficientStorage {
+			t.Fatalf("in place %t: %d %s", inPlace, status, body)
+		}
+	}
+}
+
 func (s *adapted) unload(t testing.TB, name string) {
 	t.Helper()
 	status, body := s.send(t, "O", "POST", "/v1/unload_lora_adapter", fmt.Sprintf(`{"lora_name":%q,"lora_int_id":1}`, name))
@@ -264,12 +284,7 @@ func TestUnloadWhileRunning(t *testing.T) {
 		})
 	}
 	for load := 2; load <= 30; load++ {
-		if load%2 == 0 {
-			s.unload(t, "sql")
-			s.load(t, "sql", "law")
-		} else if status, body := s.send(t, "O", "POST", "/v1/load_lora_adapter", `{"lora_name":"sql","lora_path":"sql","load_inplace":true}`); status != 200 {
-			t.Errorf("in place: %d %s", status, body)
-		}
+		s.replace(t, "sql", load%2 == 1)
 		time.Sleep(5 * time.Millisecond)
 	}
 	close(done)

@@ -139,7 +139,7 @@ func (l *launched) rank(t *testing.T, rank int) *os.Process {
 	return nil
 }
 
-// stream asks for a long answer and returns it after its first line.
+// stream asks for a long answer and returns it after its first chunk.
 func stream(t *testing.T, url string) *bufio.Reader {
 	t.Helper()
 	body := `{"prompt": "Once upon a time", "max_tokens": 480, "ignore_eos": true, "stream": true, "n": 4}`
@@ -149,10 +149,15 @@ func stream(t *testing.T, url string) *bufio.Reader {
 	}
 	t.Cleanup(func() { answer.Body.Close() })
 	r := bufio.NewReader(answer.Body)
-	if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: {") {
-		t.Fatalf("the stream begins with %q, %v", line, err)
+	for { // on a busy machine pings come first
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream begins with %q, %v", line, err)
+		}
+		if strings.HasPrefix(line, "data: {") {
+			return r
+		}
 	}
-	return r
 }
 
 // TestLaunch runs the demo model with two ranks under each mpirun that is here.
@@ -276,7 +281,7 @@ func TestLaunchShells(t *testing.T) {
 		fakes(t, dir, map[string]string{"sleep": "echo waits\n/bin/sleep 0.1"})
 		cmd := exec.Command(bin, "../../../deploy/launch", "true")
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
-		if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), "waits") > 3 {
+		if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), "waits") > 12 { // else 15: the linger of deploy/launch
 			t.Errorf("%s: %v after the waits\n%s", shell, err, out)
 		}
 	}
