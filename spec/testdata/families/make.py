@@ -144,7 +144,7 @@ MODELS = {  # name: (class, configuration class, parameters)
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeConfig", llm(head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, n_shared_experts=1, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True)),
     "dots1": ("Dots1ForCausalLM", "Dots1Config", llm(n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, norm_topk_prob=True)),
     "deepseek_v2": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="group_limited_greedy", q_lora_rank=None, routed_scaling_factor=2.0, moe_layer_freq=1)),
-    "deepseek_v2_q_lora": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="greedy", q_lora_rank=10, rope_scaling=YARN, attention_bias=True)),
+    "deepseek_v2_q_lora": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="greedy", q_lora_rank=10, rope_scaling=dict(YARN, mscale=0.7, mscale_all_dim=0.9), attention_bias=True)),
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=10, routed_scaling_factor=2.0, rope_scaling=dict(YARN, mscale=0.7, mscale_all_dim=0.9))),
     "deepseek_v3_halves": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=None, rope_interleave=False, norm_topk_prob=False)),
     "deepseek_v3_eps": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(num_attention_heads=4, num_key_value_heads=4, q_lora_rank=10, rms_norm_eps=0.1)),
@@ -155,7 +155,7 @@ MODELS = {  # name: (class, configuration class, parameters)
     "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", "Ernie4_5_MoeConfig", llm(num_hidden_layers=3, head_dim=8, moe_num_experts=4, moe_k=2, moe_intermediate_size=8, moe_layer_end_index=1)),
     "codegen": ("CodeGenForCausalLM", "CodeGenConfig", dict(n_embd=32, n_layer=2, n_head=4, n_positions=64, n_inner=24, rotary_dim=4)),
     "xglm": ("XGLMForCausalLM", "XGLMConfig", dict(d_model=16, ffn_dim=24, num_layers=2, attention_heads=2, max_position_embeddings=64)),
-    "gpt_neox_japanese": ("GPTNeoXJapaneseForCausalLM", "GPTNeoXJapaneseConfig", dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_multiple_size=2, max_position_embeddings=64)),
+    "gpt_neox_japanese": ("GPTNeoXJapaneseForCausalLM", "GPTNeoXJapaneseConfig", dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_multiple_size=2, max_position_embeddings=64, rotary_pct=0.5)),
     "mpt": ("MptForCausalLM", "MptConfig", dict(d_model=16, n_layers=2, n_heads=4, max_seq_len=64, expansion_ratio=2)),
 }
 

@@ -27,7 +27,7 @@ class Variant:
     edit: dict = field(default_factory=dict)  # keys of config.json to change when all is recorded; None takes one out
     prompt: int = 0  # length of the prompt where it is not the common one; such a folder has no batch
     steps: int = 24
-    cached: bool = False  # decode with transformers' cache, where rereading the text gives other results
+    cached: bool = True  # decode with transformers' cache: angles of dynamic rope and longrope depend on the length of what is read at once
     before_save: Callable | None = None
     reference: Callable | None = None  # makes the model that is recorded of the one that is saved
     after: Callable | None = None  # edits the folder when all is recorded
@@ -103,8 +103,9 @@ family("phi3", "Phi3ForCausalLM", "Phi3Config", llm(), mha=dict(num_key_value_he
        long=dict(rope_scaling=longrope(6), original_max_position_embeddings=8, max_position_embeddings=128),
        short=dict(rope_scaling=longrope(6), original_max_position_embeddings=96, max_position_embeddings=512), partial=dict(partial_rotary_factor=0.5, rope_scaling=longrope(3), original_max_position_embeddings=8),
        su=dict(rope_scaling=longrope(6), original_max_position_embeddings=8, _edit=dict(rope_parameters=None, rope_theta=10000.0, rope_scaling=dict(longrope(6), type="su"))), cross=dict(rope_scaling=longrope(6), original_max_position_embeddings=44), gelu=dict(hidden_act="gelu"))
+# transformers 5.24 takes the short factors of Phi-3.5-MoE at all lengths, so they are equal here.
 family("phimoe", "PhimoeForCausalLM", "PhimoeConfig", llm(num_local_experts=4, num_experts_per_tok=2, head_dim=12),
-       plain={}, bias=dict(attention_bias=True, lm_head_bias=True), long=dict(rope_scaling=dict(longrope(6), short_mscale=1.1, long_mscale=1.2, original_max_position_embeddings=8), original_max_position_embeddings=8))
+       plain={}, bias=dict(attention_bias=True, lm_head_bias=True), long=dict(rope_scaling=dict(longrope(6), long_factor=[1.0 + 0.1 * i for i in range(6)], short_mscale=1.1, long_mscale=1.2, original_max_position_embeddings=8), original_max_position_embeddings=8))
 family("granite", "GraniteForCausalLM", "GraniteConfig", llm(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.12, logits_scaling=2.0),
        plain={}, tied=dict(tie_word_embeddings=True), bias=dict(attention_bias=True, mlp_bias=True), ones=dict(embedding_multiplier=1.0, residual_multiplier=1.0, attention_multiplier=1.0, logits_scaling=1.0))
 family("granitemoe", "GraniteMoeForCausalLM", "GraniteMoeConfig", llm(num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.12, logits_scaling=2.0), plain={}, tied=dict(tie_word_embeddings=True, num_experts_per_tok=1))

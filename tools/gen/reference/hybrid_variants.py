@@ -5,10 +5,13 @@ FULL, LINEAR, SLIDE = "full_attention", "linear_attention", "sliding_attention"
 
 def add(family, llm):
     """Adds the families with breadth_variants' functions."""
-    delta_families(family, llm)
-    olmo_family(family, llm)
-    mamba_families(family, llm)
-    other_families(family, llm)
+    def uncached(name, model, config, base, /, **variants):  # with a cache transformers ignores time_step_limit
+        family(name, model, config, {**base, "_cached": False}, **variants)
+
+    delta_families(uncached, llm)
+    olmo_family(uncached, llm)
+    mamba_families(uncached, llm)
+    other_families(uncached, llm)
 
 
 def delta_families(family, llm):

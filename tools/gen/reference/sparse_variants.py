@@ -16,7 +16,7 @@ def add(family, llm):
 
 def indexer_families(family, llm):
     mla = dict(num_hidden_layers=4, num_key_value_heads=4, q_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10, kv_lora_rank=24, moe_intermediate_size=24, n_routed_experts=8, num_experts_per_tok=3,
-               n_shared_experts=1, n_group=4, topk_group=2, index_topk=9, index_head_dim=24, index_n_heads=32, _cached=True)
+               n_shared_experts=1, n_group=4, topk_group=2, index_topk=9, index_head_dim=24, index_n_heads=32)
     common = dict(plain={}, dense=dict(index_topk=2048), few=dict(index_topk=1), most=dict(index_topk=33, index_n_heads=24), narrow=dict(index_head_dim=8, index_n_heads=40), one_group=dict(n_group=1, topk_group=1),
                   nonorm=dict(norm_topk_prob=False, routed_scaling_factor=1.0), bias=dict(attention_bias=True), tied=dict(tie_word_embeddings=True), yarn=dict(rope_parameters=dict(YARN, rope_theta=10000.0)), old_yarn=dict(rope_scaling=YARN),
                   linear=dict(rope_parameters=dict(LINEAR, rope_theta=1000.0)), eps=dict(rms_norm_eps=1e-2), gelu=dict(hidden_act="gelu"), shared=dict(n_shared_experts=2, first_k_dense_replace=1), long=dict(_prompt=150, index_topk=70, max_position_embeddings=256),
@@ -44,11 +44,11 @@ def ids_of_experts(model):
 
 def compressed_family(family, llm):
     base = dict(llm(), num_key_value_heads=1, intermediate_size=None, moe_intermediate_size=24, num_hidden_layers=5, head_dim=20, q_lora_rank=20, num_experts_per_tok=3, n_routed_experts=8, o_groups=2, o_lora_rank=12, index_n_heads=16, index_head_dim=16,
-                index_topk=4, sliding_window=7, partial_rotary_factor=0.4, compress_rates={CSA: 3, HCA: 5}, layer_types=[SLIDE, HCA, CSA, CSA, HCA], mlp_layer_types=["hash_moe", "hash_moe", "moe", "moe", "hash_moe"], _cached=True, _before_save=ids_of_experts)
+                index_topk=4, sliding_window=7, partial_rotary_factor=0.4, compress_rates={CSA: 3, HCA: 5}, layer_types=[SLIDE, HCA, CSA, CSA, HCA], mlp_layer_types=["hash_moe", "hash_moe", "moe", "moe", "hash_moe"], _before_save=ids_of_experts)
     published = dict(_prompt=150, compress_rates={CSA: 4, HCA: 128}, layer_types=[SLIDE, HCA, CSA, CSA], mlp_layer_types=["hash_moe", "hash_moe", "moe", "moe"], max_position_embeddings=256,
                      num_hidden_layers=4, hidden_size=32, moe_intermediate_size=8, n_routed_experts=4, num_experts_per_tok=2, q_lora_rank=8, o_lora_rank=6, index_head_dim=8)
     family("deepseek_v4", "DeepseekV4ForCausalLM", "DeepseekV4Config", base,
-           plain={}, rates=dict(compress_rates={CSA: 4, HCA: 16}), wide=dict(sliding_window=64, index_topk=64), one=dict(sliding_window=1, index_topk=1), groups=dict(o_groups=4), group=dict(o_groups=1), streams=dict(hc_mult=2, hc_sinkhorn_iters=1, hc_eps=1e-3),
+           plain={}, rates=dict(compress_rates={CSA: 4, HCA: 16}), wide=dict(sliding_window=64, index_topk=64), one=dict(sliding_window=1, index_topk=1, _cached=False), groups=dict(o_groups=4), group=dict(o_groups=1), streams=dict(hc_mult=2, hc_sinkhorn_iters=1, hc_eps=1e-3),
            softmax=dict(scoring_func="sigmoid", norm_topk_prob=False, routed_scaling_factor=1.0), limit=dict(swiglu_limit=0.3), gelu=dict(hidden_act="gelu"), tied=dict(tie_word_embeddings=True), moe=dict(mlp_layer_types=["moe"] * 5), hashed=dict(mlp_layer_types=["hash_moe"] * 5),
            slide=dict(layer_types=[SLIDE] * 5), sparse=dict(layer_types=[CSA] * 5), heavy=dict(layer_types=[HCA] * 5), eps=dict(rms_norm_eps=1e-2), theta=dict(rope_theta=500.0, compress_rope_theta=2000.0),
            yarn=dict(rope_parameters=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, beta_fast=16.0, beta_slow=2.0)), default=dict(layer_types=None, mlp_layer_types=None, partial_rotary_factor=None, head_dim=32), rope=dict(partial_rotary_factor=1.0, index_head_dim=20),
