@@ -50,7 +50,7 @@ func TestParameterDefaults(t *testing.T) {
 		{"mixtral", keys{"rope_theta": absent}, "RopeTheta", 1e6},
 		{"helium", keys{"rope_theta": absent}, "RopeTheta", 1e5},
 		{"smollm3", keys{"rope_theta": absent}, "RopeTheta", 2e6},
-		{"persimmon", keys{"rope_theta": absent}, "RopeTheta", 25000.0},
+		{"persimmon", keys{"rope_theta": absent}, "RopeTheta", 10000.0},
 		{"phimoe", keys{"rope_theta": absent}, "RopeTheta", 1e6},
 		{"ernie4_5_moe", keys{"rope_theta": absent}, "RopeTheta", 5e5},
 		{"granite", keys{"attention_multiplier": absent}, "AttnScale", 1.0},

@@ -198,6 +198,7 @@ TRANSLATORS = {
     "umt5": ("UMT5ForConditionalGeneration", "UMT5Config", t5(feed_forward_proj="gated-gelu")),
     "umt5_own_head": ("UMT5ForConditionalGeneration", "UMT5Config", t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False, _own_head=True)),
     "bart": ("BartForConditionalGeneration", "BartConfig", bart(decoder_layers=1)),
+    "bart_own_tables": ("BartForConditionalGeneration", "BartConfig", bart(encoder_layers=1, decoder_layers=1, tie_word_embeddings=False)),
     "mbart": ("MBartForConditionalGeneration", "MBartConfig", bart(scale_embedding=True)),
     "m2m_100": ("M2M100ForConditionalGeneration", "M2M100Config", bart(pad_token_id=1)),
     "marian": ("MarianMTModel", "MarianConfig", bart(activation_function="silu", scale_embedding=True, decoder_start_token_id=0)),

@@ -43,6 +43,10 @@ SKIP = {  # what says how to run or to train and not what to compute, sizes of i
     "_attn_implementation", "attn_implementation", "transformers_version", "problem_type", "id2label", "label2id", "num_labels", "output_router_logits",
     "pruned_heads", "cross_attention_hidden_size", "use_return_dict", "initializer_range", "attn_config", "quantization_config", "base_model_tp_plan", "base_model_pp_plan",
 }
+STATED_IN = {  # parameters by the key of config.json that states them
+    "rope_parameters": ("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor", "rotary_pct"),
+    "scale_decoder_outputs": ("tie_word_embeddings", "_own_head"),
+}
 
 
 def add_breadth() -> None:
@@ -50,7 +54,7 @@ def add_breadth() -> None:
 
     have = {m[1] for m in make.MODELS.values()}
     for v in VARIANTS:
-        if v.config not in have and v.before_save is None:
+        if isinstance(v.config, str) and v.config not in have and not v.encoder and v.before_save is None:
             have.add(v.config)
             make.MODELS[v.key] = (v.model, v.config, v.params)
 
@@ -155,7 +159,7 @@ def perturb(name, table, outputs, out, only_list) -> tuple[int, int]:
                 continue
             seen.append(value)
             tried += 1
-            new = {k: v for k, v in params.items() if k != key} if drop else {**params, key: value}
+            new = {k: v for k, v in params.items() if k not in STATED_IN.get(key, (key,))} if drop else {**params, key: value}
             try:
                 model, expected = compute(outputs, (cls, config_cls, new, *rest))
                 if not sane(expected) or drop is None and not differs(base, expected):
