@@ -129,13 +129,7 @@ func (b *BeamSearch) propose(logits [][]float32) error {
 		if b.scratch, err = LogSoftmax(b.scratch, row); err != nil {
 			return err
 		}
-		rules := &b.opt.Rules
-		penalty := rules.SourcePenalty
-		if i > 0 { // transformers applies this penalty only to the first beam
-			rules.SourcePenalty = 0
-		}
-		rules.Apply(b.scratch, b.running[i].tokens)
-		rules.SourcePenalty = penalty
+		b.opt.Rules.Apply(b.scratch, b.running[i].tokens)
 		b.take(i, keep)
 	}
 	b.cut(keep)
