@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What transformers computes from a published model's weights in float32: the reference of script/compare-reference.
 
-    real.py NAME FILE --out PATH [--tokenizer FOLDER] [--lora ADAPTER]
+    real.py NAME FILE --out PATH [--lora ADAPTER]
 
 NAME is one of MODELS, FILE what script/fetch-* prints, ADAPTER a folder of PEFT. Writes logits after the last token of each prompt (of the columns in
 COLUMNS and the largest ones), greedy tokens of some, and the ids of strings.
@@ -38,11 +38,11 @@ LONG = "The password of the harbour is 'marble'. " + " ".join(
     f"On day {i} the ship number {i * i} left the harbour with {3 * i + 1} barrels of oil." for i in range(1, 40)) + " The password of the harbour is '"
 
 
-def gguf_gemma(path: str, tokenizer: str):
-    """The model by transformers' own reader of GGUF, and the tokenizer of a folder: it cannot make Gemma's of a GGUF file."""
+def gguf_gemma(path: str):
+    """The model and its tokenizer by transformers' own reader of GGUF."""
     file = pathlib.Path(path)
     model = tf.AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
-    return model.eval(), tf.AutoTokenizer.from_pretrained(tokenizer)
+    return model.eval(), tf.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Model:
 
 MODELS = {
     "smollm2-135m-instruct": Model(
-        "llama", lambda path, _: gguf_llama.load(path),
+        "llama", gguf_llama.load,
         PROMPTS + ["<|im_start|>user\nWhat is gravity?<|im_end|>\n<|im_start|>assistant\n"],
         ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
     "gemma-3-270m": Model("gemma3_text", gguf_gemma, [LONG] + PROMPTS, ["<eos>", "<start_of_turn>", "<end_of_turn>"]),
@@ -82,13 +82,12 @@ def main() -> None:
     ap.add_argument("name", choices=MODELS)
     ap.add_argument("file")
     ap.add_argument("--out", type=pathlib.Path, required=True)
-    ap.add_argument("--tokenizer", help="the folder of the published tokenizer, where the file's cannot be used")
     ap.add_argument("--lora", help="an adapter for the model; the tokenizer is not recorded then")
     ap.add_argument("--threads", type=int, default=2)
     args = ap.parse_args()
     torch.set_num_threads(args.threads)
     spec = MODELS[args.name]
-    model, tok = spec.load(args.file, args.tokenizer)
+    model, tok = spec.load(args.file)
     if args.lora:
         import peft
         model = peft.PeftModel.from_pretrained(model, args.lora).eval()

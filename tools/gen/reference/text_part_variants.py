@@ -156,7 +156,7 @@ def others(family, llm):
     omni = dict(plain={}, tied=dict(tie_word_embeddings=True), spoken=dict(_after=spoken), alone=dict(_after=rewritten(alone, lambda n: None if "audio" in n else text_name(n))), mha=dict(num_key_value_heads=4), yarn=rope([2, 3, 1], rope_type="yarn", factor=4.0, original_max_position_embeddings=32), eps=dict(rms_norm_eps=1e-2), act=dict(hidden_act="gelu"))
     family("qwen2_5_omni", "Qwen2_5OmniThinkerForConditionalGeneration", whole("Qwen2_5OmniThinkerConfig", audio, fullatt_block_indexes=[0], **QWEN), base, **omni, window=dict(use_sliding_window=True, sliding_window=8, max_window_layers=1))
     family("qwen3_omni_moe", "Qwen3OmniMoeThinkerForConditionalGeneration", whole("Qwen3OmniMoeThinkerConfig", dict(audio, downsample_hidden_size=8), num_position_embeddings=16, deepstack_visual_indexes=[0], **QWEN), dict(base, num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=20), **omni,
-           raw=dict(norm_topk_prob=False), step=dict(decoder_sparse_step=2), dense=dict(mlp_only_layers=[1]), bias=dict(attention_bias=True), wide=dict(head_dim=20), window=dict(sliding_window=8))
+           raw=dict(norm_topk_prob=False), step=dict(decoder_sparse_step=2), dense=dict(mlp_only_layers=[1]), bias=dict(attention_bias=True), wide=dict(head_dim=20), window=dict(sliding_window=8, _cached=False))
     static = dict(rope_type="dynamic", alpha=8.0, factor=1.0)
     def xdrope(c):
         c = flat(c)
