@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 import transformers as tf
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tools/gen/reference"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools/gen/reference"))
 import remote_encoders  # noqa: E402
 
 LENGTH, VOCAB = 24, 40
