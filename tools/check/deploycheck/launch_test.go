@@ -228,29 +228,31 @@ func compile(t *testing.T) string {
 func TestLaunchForces(t *testing.T) {
 	t.Parallel()
 	// A shell that inherits an ignored SIGINT cannot catch it; a model can.
-	const rank0 = `env --default-signal=INT sh -c 'echo $$ >"$IFLOWC_PID_FILE"; %'`
+	rank0 := func(trap, then string) string {
+		return `env --default-signal=INT sh -c '` + trap + `; echo $$ >"$IFLOWC_PID_FILE"; echo started; ` + then + `'`
+	}
 	for name, c := range map[string]struct {
 		mpirun string // a shell script
+		grace  string // waits
 		stop   bool
 		want   string // in the output
 		status int
 	}{
-		"outlives rank 0":        {strings.Replace(rank0, "%", "/bin/sleep 0.5", 1) + "; trap '' TERM; /bin/sleep 50", false, "still runs 15 s after rank 0 has ended", 1},
-		"rank 0 does not end":    {strings.Replace(rank0, "%", `trap "" INT; while :; do /bin/sleep 1; done`, 1), true, "still runs 4 s after it was asked to end", 1},
-		"ends during the drain":  {strings.Replace(rank0, "%", `trap "exit 0" INT; while :; do /bin/sleep 0.1; done`, 1), true, "", 0},
-		"is not serving yet":     {"/bin/sleep 50", true, "rank 0 has not started", 1},
-		"fails":                  {strings.Replace(rank0, "%", "/bin/sleep 0.3; exit 7", 1), false, "", 7},
-		"its file is of others":  {`(unset IFLOWC_PID_FILE; exec /bin/sleep 5) & echo $! >"$IFLOWC_PID_FILE"; wait`, true, "rank 0 has not started", 1},
-		"its file has no number": {`echo .. >"$IFLOWC_PID_FILE"; /bin/sleep 50`, true, "rank 0 has not started", 1},
+		"outlives rank 0":        {rank0(":", "/bin/sleep 2") + "; trap '' TERM; /bin/sleep 50", "4", false, "still runs 15 s after rank 0 has ended", 1},
+		"rank 0 does not end":    {rank0(`trap "" INT`, "while :; do /bin/sleep 1; done"), "4", true, "still runs 4 s after it was asked to end", 1},
+		"ends during the drain":  {rank0(`trap "exit 0" INT`, "while :; do /bin/sleep 0.1; done"), "150", true, "", 0}, // a loaded machine takes its time
+		"is not serving yet":     {"echo started; /bin/sleep 50", "4", true, "rank 0 has not started", 1},
+		"fails":                  {rank0(":", "/bin/sleep 0.3; exit 7"), "4", false, "", 7},
+		"its file is of others":  {`echo 1 >"$IFLOWC_PID_FILE"; echo started; /bin/sleep 50`, "4", true, "rank 0 has not started", 1},
+		"its file has no number": {`echo .. >"$IFLOWC_PID_FILE"; echo started; /bin/sleep 50`, "4", true, "rank 0 has not started", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			fakes(t, dir, map[string]string{"mpirun": "echo started\n" + c.mpirun, "sleep": "/bin/sleep 0.1"})
-			l := launch(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "IFLOWC_GRACE=4"}, "mpirun")
+			fakes(t, dir, map[string]string{"mpirun": c.mpirun, "sleep": "/bin/sleep 0.1"})
+			l := launch(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "IFLOWC_GRACE=" + c.grace}, "mpirun")
 			l.until(t, "(started)")
 			if c.stop {
-				time.Sleep(300 * time.Millisecond) // rank 0 writes its file
 				l.Process.Signal(syscall.SIGTERM)
 			}
 			if status := l.end(t, 20*time.Second); status != c.status || !strings.Contains(l.text(), c.want) {
