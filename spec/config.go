@@ -67,7 +67,26 @@ func textConfig(c map[string]any) map[string]any {
 	if _, vision := c["vision_config"].(map[string]any); vision {
 		out["text_only"] = true
 	}
+	ropeForms(out)
 	return out
+}
+
+// ropeForms reduces the forms of rope's parameters. Of a section under both of its names,
+// transformers reads rope_scaling, the older one. rope_parameters may have a section for
+// each kind of layers instead; that of full_attention may be missing.
+func ropeForms(config map[string]any) {
+	older, _ := config["rope_scaling"].(map[string]any)
+	newer, _ := config["rope_parameters"].(map[string]any)
+	_, full := newer["full_attention"]
+	_, sliding := newer["sliding_attention"]
+	switch {
+	case !full && !sliding && len(older) > 0:
+		delete(config, "rope_parameters")
+	case (full || sliding) && newer["full_attention"] == nil:
+		newer = maps.Clone(newer)
+		newer["full_attention"] = map[string]any{}
+		config["rope_parameters"] = newer
+	}
 }
 
 // ggufKeys maps GGUF metadata keys (after "<architecture>.") to the names of

@@ -16,7 +16,7 @@ import (
 //
 //	each(x, from, to, …)         x, or the characters of a text x, with entries replaced; a last
 //	                             argument without a pair replaces all others
-//	layers_at(x, yes, no)        yes for the layers in the list x, no for the others
+//	layers_at(x, yes, no)        yes for the layers in the list x, which ascend, no for the others
 //	layers_at(x, yes, no, 1)     the same, with layers counted from 1
 //	layers_every(n, yes, no)     yes for every nth layer, no for those before it
 //	layers_every(n, yes, no, k)  yes for the layers i with i mod n = k mod n
@@ -118,6 +118,14 @@ func layersAt(args []any, config map[string]any) (any, error) {
 	if len(args) > 3 {
 		f, _ := number(args[3])
 		first = int(f)
+	}
+	last := -1.0
+	for _, x := range list {
+		at, ok := number(x)
+		if !ok || at <= last {
+			return nil, fmt.Errorf("%v: want numbers of layers that ascend", list)
+		}
+		last = at
 	}
 	return perLayer(args, config, func(layer int) bool {
 		for _, x := range list {

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,15 +18,17 @@ import (
 // architecture's models, with expressions over config.json.
 type family struct {
 	name          string
-	Doc           string       `yaml:"doc"`
-	Architectures []string     `yaml:"architectures"` // config.json's model_type, GGUF's general.architecture
-	Base          string       `yaml:"base"`          // read first; default: "generic"
-	Hyper         yaml.Node    `yaml:"hyper"`
-	Network       yaml.Node    `yaml:"network_structure"`
-	Graph         string       `yaml:"graph"`
-	Ignore        []string     `yaml:"ignore_tensors"`
-	Only          only         `yaml:"only"`
-	When          []familyWhen `yaml:"when"`
+	Doc           string            `yaml:"doc"`
+	Architectures []string          `yaml:"architectures"` // config.json's model_type, GGUF's general.architecture
+	Base          string            `yaml:"base"`          // read first; default: "generic"
+	Hyper         yaml.Node         `yaml:"hyper"`
+	Network       yaml.Node         `yaml:"network_structure"`
+	Graph         string            `yaml:"graph"`
+	Ignore        []string          `yaml:"ignore_tensors"`
+	Aliases       map[string]string `yaml:"aliases"` // other names of parameters, which come first if config.json has both
+	Only          only              `yaml:"only"`
+	Never         never             `yaml:"never"`
+	When          []familyWhen      `yaml:"when"`
 
 	// Hyper-parameters that make a decoder of one layer the layer for multi-token
 	// prediction; nil: that of the base, if it has one.
@@ -40,17 +42,14 @@ type familyWhen struct {
 	If      map[string]any `yaml:"if"`
 	Absent  []string       `yaml:"absent"`
 	Present []string       `yaml:"present"` // parameters that config.json must contain, and not as null
+	Refuse  string         `yaml:"refuse"`  // the error of a config.json with these values
 	Only    only           `yaml:"only"`
+	Never   never          `yaml:"never"`
 	Hyper   yaml.Node      `yaml:"hyper"`
 	Network yaml.Node      `yaml:"network_structure"`
 	Ignore  []string       `yaml:"ignore_tensors"`
+	Unread  []string       `yaml:"unread_tensors"` // patterns of tensors that transformers does not read then; a stored one is an error
 }
-
-// only lists parameters of config.json that change the computation in
-// transformers, with the values that the family supports. Null and absent
-// parameters are always accepted. Any other value is an error, because the
-// results would be wrong.
-type only map[string][]any
 
 // families decodes the embedded family files once.
 var families = sync.OnceValue(func() map[string]*family {
@@ -110,9 +109,13 @@ func (f *family) chain() []*family {
 // apply applies the family's hyper-parameters to config and its modules to n, the
 // most general file first.
 func (f *family) apply(config map[string]any, n *Network, ignore *[]string) error {
-	chain, stated := f.chain(), maps.Clone(config)
+	chain := f.chain()
 	for _, g := range chain {
-		if err := g.Only.check(g.path(), stated); err != nil {
+		g.rename(config)
+	}
+	stated := maps.Clone(config)
+	for _, g := range chain {
+		if err := errors.Join(g.Only.check(g.path(), stated), g.Never.check(g.path(), stated)); err != nil {
 			return err
 		}
 		if err := g.hyper(&g.Hyper, config); err != nil {
@@ -120,7 +123,7 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 		}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, stated) {
-				if err := w.Only.check(g.path(), stated); err != nil {
+				if err := errors.Join(w.refuse(), w.Only.check(g.path(), stated), w.Never.check(g.path(), stated)); err != nil {
 					return err
 				}
 				if err := g.hyper(&w.Hyper, config); err != nil {
@@ -213,12 +216,12 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 // add to config are compared too, but absent looks at stated only.
 func (w *familyWhen) holds(config, stated map[string]any) bool {
 	for _, key := range w.Absent {
-		if _, present := stated[key]; present {
+		if _, present := parameter(stated, key); present {
 			return false
 		}
 	}
 	for _, key := range w.Present {
-		if stated[key] == nil {
+		if have, _ := parameter(stated, key); have == nil {
 			return false
 		}
 	}
@@ -242,28 +245,4 @@ func sameValue(have, want any) bool {
 		return ok && a == b
 	}
 	return reflect.DeepEqual(have, want)
-}
-
-// check returns an error for the first parameter with an unsupported value.
-func (o only) check(family string, config map[string]any) error {
-	for _, key := range slices.Sorted(maps.Keys(o)) {
-		have := config[key]
-		if have == nil || slices.ContainsFunc(o[key], func(x any) bool { return sameValue(have, x) }) {
-			continue
-		}
-		want := "none"
-		if len(o[key]) > 0 {
-			want = plainJSON(o[key])
-		}
-		return fmt.Errorf("config.json: %s: have %s, which changes the computation and which %s does not support; it supports %s", key, plainJSON(have), family, want)
-	}
-	return nil
-}
-
-func plainJSON(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(text)
 }

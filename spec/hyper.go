@@ -167,7 +167,7 @@ func (s *Spec) ropeDim(h *Hyper) error {
 	}
 	h.RopeDim = h.HeadDim
 	key := "network_structure.partial_rotary_factor"
-	if n.PartialRotaryFactor != 1 {
+	if rs := n.RopeScaling; n.PartialRotaryFactor != 1 && (rs == nil || rs.kind() != "proportional") {
 		h.RopeDim = int(float64(h.HeadDim) * n.PartialRotaryFactor)
 	}
 	if n.RopeDim > 0 {

@@ -346,7 +346,7 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if s.Graph == "" {
+	if s.fam = fam; s.Graph == "" {
 		s.Graph = fam.Graph
 	}
 	if err := fam.apply(s.Config, &s.Network, &s.Ignore); err != nil {

@@ -36,7 +36,7 @@ func (l *lowerer) runs() []layerRun {
 // attnScale returns the factor on a layer's scores; 0 means 1/√head_dim.
 func (l *lowerer) attnScale(layer int) float64 {
 	scale := l.Net.AttnScale
-	if rs := l.Net.RopeScaling; l.Net.AttnScaleYarn && scale == 0 && rs != nil && rs.MScaleAllDim != 0 {
+	if rs := l.Net.RopeScaling; l.Net.AttnScaleYarn && scale == 0 && rs.scales() && rs.MScaleAllDim != 0 {
 		m := yarnScale(rs.Factor, rs.MScaleAllDim)
 		scale = m * m / math.Sqrt(float64(l.Hyper.HeadDim))
 	}

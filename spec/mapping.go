@@ -255,7 +255,12 @@ func (s *Spec) ignored(name string) bool {
 	if s.Config["text_only"] == true {
 		ignore = append(slices.Clone(ignore), otherModalities...)
 	}
-	for _, g := range ignore {
+	return matchesAny(ignore, name)
+}
+
+// matchesAny reports whether a tensor's name matches one of the patterns.
+func matchesAny(patterns []string, name string) bool {
+	for _, g := range patterns {
 		// Fast path: most names already differ in their last part, and models have up to 50,000 names.
 		if i := strings.LastIndexByte(g, '*'); i >= 0 && !strings.ContainsAny(g[i:], `?[\`) && !strings.HasSuffix(name, g[i+1:]) {
 			continue

@@ -34,7 +34,7 @@ func changedConfig(t *testing.T, model string, change map[string]any) map[string
 
 // TestParameterDefaults checks that a parameter missing in config.json has the
 // default of transformers. A null may have another meaning.
-// tools/gen/reference/perturb.py finds such parameters.
+// TestKeys finds such parameters.
 func TestParameterDefaults(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
@@ -80,13 +80,13 @@ func TestParameterDefaults(t *testing.T) {
 			t.Errorf("%s %v: %s is %v, want %v", c.model, c.change, c.field, have, c.want)
 		}
 	}
-	s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "gpt_oss", keys{"rope_scaling": absent}), Options{})
-	if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != 32 {
-		t.Errorf("gpt_oss without rope_scaling: %+v, %v", s, err)
-	}
-	s, err = Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "apertus", keys{"rope_scaling": nil}), Options{})
-	if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != 8 {
-		t.Errorf("apertus with rope_scaling null: %+v, %v", s, err)
+	for model, factor := range map[string]float64{"gpt_oss": 32, "apertus": 8} {
+		for _, none := range []any{absent, nil} {
+			s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, model, keys{"rope_scaling": none, "rope_parameters": none}), Options{})
+			if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != factor {
+				t.Errorf("%s without rope_scaling: %v", model, err)
+			}
+		}
 	}
 }
 

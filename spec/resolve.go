@@ -73,7 +73,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.shareEmbeddings()
+	m.shareEmbeddings(h)
 	m.untie(h)
 	m.findRenamed()
 	m.storedKeys()
@@ -99,10 +99,15 @@ func (m *Model) untie(h Headers) {
 	if !m.Net.TiedEmbeddings || !stored {
 		return
 	}
-	table := m.tensors[m.embedName()]
-	if c, ok := h.(Comparer); ok && !c.Same(own.File, table.File) {
+	if differ(h, own, m.tensors[m.embedName()]) {
 		m.Net.TiedEmbeddings = false
 	}
+}
+
+// differ reports whether the values of two tensors are known to differ.
+func differ(h Headers, a, b Tensor) bool {
+	c, ok := h.(Comparer)
+	return ok && !c.Same(a.File, b.File)
 }
 
 // mapNames fills m.tensors and returns the stored tensors that no rule matches.
@@ -117,7 +122,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	}
 	names := h.Names()
 	sort.Strings(names)
-	draft := m.draftPrefix(names)
+	draft, unread := m.draftPrefix(names), m.Spec.unread()
 	for _, name := range names {
 		if factors := m.ropeFactorsOf(name); factors != nil {
 			if *factors, err = m.readRopeFactors(h, name); err != nil {
@@ -129,6 +134,9 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			continue
 		}
 		seen := cmp.Or(pre[name], name)
+		if err := unread(name); err != nil {
+			return nil, err
+		}
 		rule, i, j, ok := matching(seen)
 		if m.Spec.ignored(name) || m.predictsNext(name) || ok && m.otherSet(rule, j) {
 			m.Unused = append(m.Unused, name)
@@ -191,9 +199,10 @@ func (m *Model) oneOf(std string, first, second Tensor) (Tensor, error) {
 }
 
 // shareEmbeddings records one table of token embeddings for an encoder and a
-// decoder that share it, under whichever of their names it is stored. An encoder
-// without a decoder uses the table under the shared name (T5's encoder).
-func (m *Model) shareEmbeddings() {
+// decoder that share it, under whichever of their names it is stored. Tables that differ
+// are not shared, as in transformers. An encoder without a decoder uses the table under
+// the shared name (T5's encoder).
+func (m *Model) shareEmbeddings(h Headers) {
 	const enc, dec = "enc.token_embeddings.weight", "dec.token_embeddings.weight"
 	e, ok := m.tensors[enc]
 	if t, shared := m.tensors[dec]; shared && m.Net.Topology() == "encoder_only" {
@@ -209,7 +218,7 @@ func (m *Model) shareEmbeddings() {
 	switch {
 	case !both:
 		m.tensors[dec] = e
-	case !m.Net.SharedEmbeddings || !slices.Equal(e.Shape, d.Shape):
+	case !m.Net.SharedEmbeddings || !slices.Equal(e.Shape, d.Shape) || differ(h, e, d):
 		return
 	default:
 		m.Unused = append(m.Unused, e.File)

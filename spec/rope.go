@@ -125,17 +125,22 @@ func (rs *RopeScaling) kind() string {
 	return canonicalWord(rs.Type)
 }
 
+// scales reports whether the section describes a scaling.
+func (rs *RopeScaling) scales() bool {
+	return rs != nil && ropeScalings[rs.kind()] != nil
+}
+
 func (m rotary) ropeError(format string, args ...any) error {
 	return errAt(m.Spec.Pos("network_structure.rope_scaling"), "rope_scaling.%s", fmt.Sprintf(format, args...))
 }
 
 // ropeOriginal returns the context length that the frequencies were trained for.
 func (m rotary) ropeOriginal(rs *RopeScaling) (float64, error) {
+	if v, ok := number(m.Spec.Config["original_max_position_embeddings"]); ok && v > 0 {
+		return v, nil // as in transformers, whatever rope_scaling says
+	}
 	if rs.Original > 0 {
 		return rs.Original, nil
-	}
-	if v, ok := number(m.Spec.Config["original_max_position_embeddings"]); ok && v > 0 {
-		return v, nil
 	}
 	if m.Hyper.MaxContext > 0 {
 		return float64(m.Hyper.MaxContext), nil
@@ -170,7 +175,8 @@ func (m rotary) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
 // ropeProportional rotates only the first partial_rotary_factor of a head's pairs, with
 // the frequencies that they have among all pairs (Gemma 4).
 func (m rotary) ropeProportional(rs *RopeScaling) (*ropeTable, error) {
-	part, factor := orElse(rs.PartialRotary, 1), orElse(rs.Factor, 1)
+	stated, _ := number(m.Spec.Config["partial_rotary_factor"])
+	part, factor := orElse(rs.PartialRotary, orElse(stated, 1)), orElse(rs.Factor, 1)
 	if part < 0 || part > 1 || factor < 1 {
 		return nil, m.ropeError("proportional: partial_rotary_factor %g, factor %g; want 0 to 1, and at least 1", part, factor)
 	}
