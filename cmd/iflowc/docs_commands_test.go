@@ -90,6 +90,7 @@ var notRun = []struct{ command, why string }{
 	{"tools/gen/decoder/", "trains for half an hour with torch"},
 	{"tools/gen/medusa/", "trains for minutes with torch"},
 	{"tools/gen/reference/", "needs torch or ggml; what it made is committed"},
+	{"tools/check/keys/", "needs torch; TestKeys in spec replays what it recorded"},
 }
 
 // A pageCommand is a command that a page shows.
