@@ -70,6 +70,8 @@ func TestParameterDefaults(t *testing.T) {
 		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "AttentionPattern", []string{"full", "sliding"}},
 		{"t5_gated", keys{"dense_act_fn": absent}, "ActivationFunction", "gelu"},
 		{"t5_gated", keys{"dense_act_fn": "relu"}, "ActivationFunction", "relu"},
+		{"deberta_v2", keys{"position_buckets": 0.0}, "RelSpacing", "linear"},
+		{"recurrent_gemma", keys{"block_types": []any{"recurrent", "sliding_attention", "attention"}}, "MixerPattern", []string{"rg_lru", "full", "full"}},
 	} {
 		s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
 		if err != nil {
@@ -150,6 +152,7 @@ func TestParametersRefused(t *testing.T) {
 		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
 		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "convolution.activation: expression \"act($conv_act)\": activation laplace is not available"},
+		{"mpnet", keys{"relative_attention_num_buckets": 64.0}, "relative_attention_num_buckets: have 64"},
 		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
 	} {
 		_, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})

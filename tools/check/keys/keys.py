@@ -17,6 +17,7 @@ It must not print "differ by" or "bug".
 
 import argparse
 import contextlib
+import copy
 import gzip
 import json
 import multiprocessing
@@ -121,6 +122,10 @@ class Model:
                     return  # a default of published sizes
             model = make.build(self.cls, lambda **_: config, {})
             expected = {"attention": config._attn_implementation, **self.outputs(model, *self.rest)}
+            exact = copy.deepcopy(model).double()
+            exact.set_experts_implementation("eager")  # the other has no float64
+            with in_float64():
+                expected.update(self.outputs(exact, *self.rest))
             rope = getattr(config.get_text_config(), "rope_parameters", None) or {}
             make.save(re.sub(r"[^\w=,.-]", "_", f"{self.name},{label}")[:120], model, {**expected, "whole": rope.get("rope_type") in ("dynamic", "longrope")}, str(out))
         except (Exception, KeyboardInterrupt) as e:
@@ -148,6 +153,17 @@ def reading():
         yield names
     finally:
         cls.__getattribute__ = plain
+
+
+@contextlib.contextmanager
+def in_float64():
+    """Computes in float64 also what transformers otherwise converts to float32."""
+    before = torch.float32, torch.Tensor.float
+    torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.Tensor.float = before
 
 
 def differing(a, b):
