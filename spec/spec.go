@@ -50,7 +50,7 @@ type Spec struct {
 	BosToken string `yaml:"bos_token"` // accepted and ignored: the tokenizer files and generation_config.json define the first token
 	EosToken string `yaml:"eos_token"` // accepted and ignored: the tokenizer files and generation_config.json define the tokens that end a text
 
-	TokenizerFile         string   `yaml:"tokenizer_file"`                                           // tokenizer file in model_dir; default: the usual names, such as tokenizer.json and tokenizer.model
+	TokenizerFile         string   `yaml:"tokenizer_file"`                                           // tokenizer file in model_dir; default: the first there is of tokenizer.json, SentencePiece's tokenizer.model, spiece.model, sentencepiece.bpe.model and source.spm, vocab.json with merges.txt, vocab.txt, tekken.json, tiktoken.model and qwen.tiktoken
 	TokenizerFiles        []string `yaml:"tokenizer_files"`                                          // tokenizer files in model_dir, read in addition to the usual names
 	TokenBytesMapping     int      `yaml:"token_bytes_mapping"`                                      // accepted and ignored (Inferflow: 1 if tokens are in GPT-2's printable byte alphabet)
 	TokenRemapFile        string   `yaml:"token_remap_file"`                                         // accepted and ignored (Inferflow: a pickled map from tokenizer ids to model ids)
