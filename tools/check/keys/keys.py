@@ -82,8 +82,8 @@ class Model:
             self.restore(model, config)
             if "mask_token_id" in self.file:  # of the inputs; the model has its own
                 model.config.mask_token_id = self.file["mask_token_id"]
-            model = model.double() if double else model
-            results = {**self.outputs(model.eval(), *self.rest), **newer_encoders.embedding(self.name, model)}
+            with in_float64(model.eval()) if double else contextlib.nullcontext(model.eval()) as m:
+                results = {**self.outputs(m, *self.rest), **newer_encoders.embedding(self.name, m)}
         except (Exception, KeyboardInterrupt) as e:
             return None, UNFIT if "mismatched" in str(e) or "size mismatch" in str(e) else f"{REFUSED}: {type(e).__name__}: {str(e)[:200]}"
         finally:
@@ -95,9 +95,8 @@ class Model:
             return None, "the results are no numbers"
         return values, ""
 
-
     def exact(self, config, values):
-        """The values, computed in float64 if those in float32 are far from them."""
+        """The values in float64, unless those in float32 are far from them: a tie may fall otherwise."""
         more, _ = self.run(config, double=True)
         return more if more and not far(values, more, 1e-3) else values
 
@@ -122,9 +121,7 @@ class Model:
                     return  # a default of published sizes
             model = make.build(self.cls, lambda **_: config, {})
             expected = {"attention": config._attn_implementation, **self.outputs(model, *self.rest)}
-            exact = copy.deepcopy(model).double()
-            exact.set_experts_implementation("eager")  # the other has no float64
-            with in_float64():
+            with in_float64(model) as exact:
                 expected.update(self.outputs(exact, *self.rest))
             rope = getattr(config.get_text_config(), "rope_parameters", None) or {}
             make.save(re.sub(r"[^\w=,.-]", "_", f"{self.name},{label}")[:120], model, {**expected, "whole": rope.get("rope_type") in ("dynamic", "longrope")}, str(out))
@@ -156,12 +153,14 @@ def reading():
 
 
 @contextlib.contextmanager
-def in_float64():
-    """Computes in float64 also what transformers otherwise converts to float32."""
+def in_float64(model):
+    """The model in float64, in which it also computes what transformers otherwise converts to float32."""
+    exact = copy.deepcopy(model).double()
+    exact.set_experts_implementation("eager")  # the others have no float64
     before = torch.float32, torch.Tensor.float
     torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
     try:
-        yield
+        yield exact
     finally:
         torch.float32, torch.Tensor.float = before
 
