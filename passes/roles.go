@@ -13,20 +13,16 @@ func headMatmuls(g *ir.Graph) map[*ir.Op]bool {
 	heads := map[*ir.Op]bool{}
 	for _, op := range g.Body.Ops {
 		for _, y := range g.Body.Yield {
-			if op.Def == ops.Matmul && !heads[op] && needs(y, op) {
-				w := pathWalk{without: op, seen: map[*ir.Op]bool{}}
-				heads[op] = !w.fromLayers(y)
+			if op.Def != ops.Matmul || heads[op] {
+				continue
+			}
+			w := pathWalk{without: op, seen: map[*ir.Op]bool{}}
+			if around := w.fromLayers(y); w.met {
+				heads[op] = !around
 			}
 		}
 	}
 	return heads
-}
-
-// needs reports whether a value is computed from an op's result.
-func needs(y *ir.Value, op *ir.Op) bool {
-	w := pathWalk{without: op, seen: map[*ir.Op]bool{}}
-	w.fromLayers(y)
-	return w.met
 }
 
 // A pathWalk follows values of a graph's body back to what they are computed from.
@@ -61,17 +57,15 @@ func (w *pathWalk) fromLayers(v *ir.Value) (found bool) {
 
 // mixesTokens reports whether an op, or one in its body, reads rows of other tokens.
 func mixesTokens(op *ir.Op) bool {
-	if op.Def.Is(ir.Reads) || op.Def.Is(ir.AcrossRows) {
-		return true
-	}
+	mixes := func(o *ir.Op) bool { return o.Def.Traits&(ir.Reads|ir.AcrossRows) != 0 }
 	if op.Body != nil {
 		for o := range op.Body.All() {
-			if o.Def.Is(ir.Reads) || o.Def.Is(ir.AcrossRows) {
+			if mixes(o) {
 				return true
 			}
 		}
 	}
-	return false
+	return mixes(op)
 }
 
 // gateWeights returns the matrices whose products choose experts or weigh what others

@@ -106,9 +106,15 @@ func (f *family) chain() []*family {
 	return append(b.chain(), f)
 }
 
+// familyTensors are what a family says of stored tensors.
+type familyTensors struct {
+	ignore []string
+	unread []unreadTensors
+}
+
 // apply applies the family's hyper-parameters to config and its modules to n, the
 // most general file first.
-func (f *family) apply(config map[string]any, n *Network, ignore *[]string) error {
+func (f *family) apply(config map[string]any, n *Network) (t familyTensors, err error) {
 	chain := f.chain()
 	for _, g := range chain {
 		g.rename(config)
@@ -116,37 +122,40 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 	stated := maps.Clone(config)
 	for _, g := range chain {
 		if err := errors.Join(g.Only.check(g.path(), stated), g.Never.check(g.path(), stated)); err != nil {
-			return err
+			return t, err
 		}
 		if err := g.hyper(&g.Hyper, config); err != nil {
-			return err
+			return t, err
 		}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, stated) {
 				if err := errors.Join(w.refuse(), w.Only.check(g.path(), stated), w.Never.check(g.path(), stated)); err != nil {
-					return err
+					return t, err
 				}
 				if err := g.hyper(&w.Hyper, config); err != nil {
-					return err
+					return t, err
 				}
 			}
 		}
 	}
 	for _, g := range chain {
-		*ignore = append(*ignore, g.Ignore...)
+		t.ignore = append(t.ignore, g.Ignore...)
 		if err := g.network(&g.Network, config, n); err != nil {
-			return err
+			return t, err
 		}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, stated) {
-				*ignore = append(*ignore, w.Ignore...)
+				t.ignore = append(t.ignore, w.Ignore...)
+				if len(w.Unread) > 0 {
+					t.unread = append(t.unread, unreadTensors{w.Unread, w.condition(stated)})
+				}
 				if err := g.network(&w.Network, config, n); err != nil {
-					return err
+					return t, err
 				}
 			}
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // mtp returns the hyper-parameters of the layer for multi-token prediction, and whether

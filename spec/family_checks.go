@@ -102,27 +102,21 @@ func (f *family) rename(config map[string]any) {
 	}
 }
 
-// unread returns a function that returns an error for a stored tensor that transformers
-// does not read because of a parameter, such as a bias with attention_bias false.
-func (s *Spec) unread() func(name string) error {
-	var holding []*familyWhen
-	if s.fam != nil {
-		for _, g := range s.fam.chain() {
-			for i := range g.When {
-				if w := &g.When[i]; len(w.Unread) > 0 && w.holds(s.Config, s.configFile) {
-					holding = append(holding, w)
-				}
-			}
+// unreadTensors are stored tensors that transformers does not read because of a parameter,
+// such as a bias with attention_bias false.
+type unreadTensors struct {
+	patterns []string
+	why      string
+}
+
+// checkUnread returns an error for such a tensor.
+func (s *Spec) checkUnread(name string) error {
+	for _, u := range s.unread {
+		if matchesAny(u.patterns, name) && !s.ignored(name) {
+			return errAt(Pos{File: s.File}, "%s, so transformers does not read the stored tensor %q; correct the key, or list the tensor in ignore_tensors of a model spec", u.why, name)
 		}
 	}
-	return func(name string) error {
-		for _, w := range holding {
-			if matchesAny(w.Unread, name) && !s.ignored(name) {
-				return errAt(Pos{File: s.File}, "%s, so transformers does not read the stored tensor %q; correct the key, or list the tensor in ignore_tensors of a model spec", w.condition(s.configFile), name)
-			}
-		}
-		return nil
-	}
+	return nil
 }
 
 // condition says which parameters a condition is about, and their values.

@@ -46,8 +46,7 @@ func (s *Spec) architecture() (Network, bool) {
 	if !ok || arch == "" {
 		return n, false
 	}
-	var ignore []string
-	err := f.apply(maps.Clone(s.configFile), &n, &ignore)
+	_, err := f.apply(maps.Clone(s.configFile), &n)
 	return n, err == nil
 }
 

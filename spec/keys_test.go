@@ -310,12 +310,8 @@ func (m *keyModel) results(text string) ([]float64, error) {
 	mod := m.modules[text]
 	got, states, w := map[string][]float64{}, interp.NewStates(), interp.NewWeights(mod, m.stored)
 	run := func(graph string, step *interp.Step) error {
-		out, err := interp.Run(mod, graph, step, w, states)
-		if err == nil {
-			for i, v := range mod.Graph(graph).Body.Yield {
-				got[v.Name] = out[i].F
-			}
-		}
+		out, err := runGraph(mod, graph, step, w, states)
+		maps.Copy(got, out)
 		return err
 	}
 	if mod.Graph("encode") != nil {

@@ -346,12 +346,14 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if s.fam = fam; s.Graph == "" {
+	if s.Graph == "" {
 		s.Graph = fam.Graph
 	}
-	if err := fam.apply(s.Config, &s.Network, &s.Ignore); err != nil {
+	tensors, err := fam.apply(s.Config, &s.Network)
+	if err != nil {
 		return errAt(Pos{File: s.File}, "%v", err)
 	}
+	s.Ignore, s.unread = append(s.Ignore, tensors.ignore...), tensors.unread
 	if p, ok := presets[typ]; ok {
 		s.Network.NormalizationFunction, s.Network.ActivationFunction, s.Network.PositionEmbedding = p.norm, p.act, p.pos
 	}

@@ -138,15 +138,24 @@ func newRunner(t *testing.T, dir string) *runner {
 
 func (r *runner) run(graph string, s *interp.Step) map[string][]float64 {
 	r.t.Helper()
-	out, err := interp.Run(r.mod, graph, s, r.values, r.states)
+	named, err := runGraph(r.mod, graph, s, r.values, r.states)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return named
+}
+
+// runGraph returns a graph's results by name.
+func runGraph(m *ir.Module, graph string, s *interp.Step, w interp.Weights, states *interp.States) (map[string][]float64, error) {
+	out, err := interp.Run(m, graph, s, w, states)
+	if err != nil {
+		return nil, err
+	}
 	named := map[string][]float64{}
-	for i, v := range r.mod.Graph(graph).Body.Yield {
+	for i, v := range m.Graph(graph).Body.Yield {
 		named[v.Name] = out[i].F
 	}
-	return named
+	return named, nil
 }
 
 // graphs runs an encoder, a decoder, or both.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -100,7 +99,7 @@ func (s *Spec) familiesByKeys() []string {
 		if decodes != strings.Contains(text, "type: decoder_only") {
 			continue
 		}
-		for _, ref := range configKey.FindAllStringSubmatch(text, -1) {
+		for _, ref := range parameterName.FindAllStringSubmatch(text, -1) {
 			if _, ok := s.configFile[ref[1]]; ok && !seen[ref[1]] {
 				seen[ref[1]] = true
 				keys[name]++
@@ -144,9 +143,6 @@ func (s *Spec) fit(name string, h Headers) (fit familyFit, ok bool) {
 	}
 	return fit, true
 }
-
-// configKey matches a key of config.json in the text of a family.
-var configKey = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // message returns an error's text without its place.
 func message(err error) string {

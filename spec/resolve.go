@@ -122,7 +122,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	}
 	names := h.Names()
 	sort.Strings(names)
-	draft, unread := m.draftPrefix(names), m.Spec.unread()
+	draft := m.draftPrefix(names)
 	for _, name := range names {
 		if factors := m.ropeFactorsOf(name); factors != nil {
 			if *factors, err = m.readRopeFactors(h, name); err != nil {
@@ -134,7 +134,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			continue
 		}
 		seen := cmp.Or(pre[name], name)
-		if err := unread(name); err != nil {
+		if err := m.Spec.checkUnread(name); err != nil {
 			return nil, err
 		}
 		rule, i, j, ok := matching(seen)

@@ -98,7 +98,7 @@ type Spec struct {
 	set        positions
 	configFile map[string]any // Config before hyper and family
 	network    *yaml.Node     // network_structure of the model spec; nil: none
-	fam        *family        // of the defaults
+	unread     []unreadTensors
 }
 
 // positions maps keys such as "network_structure.rope_theta" to their positions.

@@ -19,14 +19,7 @@ import (
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
-// tokenizerFiles are the tokenizer files of a model folder.
-var tokenizerFiles = []string{
-	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-	"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
-	"target_vocab.json", "sentencepiece.model", "spm.model", "tekken.json", "tiktoken.model", "qwen.tiktoken", "chat_template.jinja", "config.json",
-}
-
-// maxTokenizerFile is their maximum size; the largest published one has 35 MB.
+// maxTokenizerFile is the maximum size of a tokenizer file; the largest published one has 35 MB.
 const maxTokenizerFile = 256 << 20
 
 // tokenizer reads the model's tokenizer and returns it with its serialized
@@ -52,7 +45,7 @@ func (m *Model) unreadTokenizer() string {
 	for _, e := range entries {
 		n := strings.ToLower(e.Name())
 		named := strings.Contains(n, "tokenizer") || strings.Contains(n, "vocab") || slices.Contains([]string{".tiktoken", ".spm", ".bpe"}, filepath.Ext(n))
-		if named && !e.IsDir() && !slices.Contains(tokenizerFiles, n) && filepath.Ext(n) != ".py" {
+		if named && !e.IsDir() && !slices.Contains(tokenizerfile.Names(), n) && filepath.Ext(n) != ".py" {
 			unread = append(unread, e.Name())
 		}
 	}
@@ -63,7 +56,7 @@ func (m *Model) unreadTokenizer() string {
 }
 
 func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
-	names := slices.Concat(m.Spec.TokenizerFiles, tokenizerFiles)
+	names := slices.Concat(m.Spec.TokenizerFiles, tokenizerfile.Names())
 	if m.Spec.TokenizerFile != "" {
 		names = append([]string{m.Spec.TokenizerFile}, names...)
 	}

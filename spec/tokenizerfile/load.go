@@ -35,6 +35,21 @@ var sources = []source{
 	{[]string{"qwen.tiktoken"}, loadTiktoken("qwen.tiktoken")},
 }
 
+// beside are files that add to a source. spm.model is not read alone: an error says so.
+var beside = []string{
+	"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "target.spm", "target_vocab.json", "spm.model", "chat_template.jinja", "config.json",
+}
+
+// Names returns the names of the files in a model's folder that tokenizers are read from.
+func Names() []string {
+	names := slices.Clone(beside)
+	for _, s := range sources {
+		names = append(names, s.needs...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // pieces reads a file of SentencePiece, or one of tiktoken under the same name.
 func pieces(name string) func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	return func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
@@ -73,7 +88,11 @@ func Load(files Files) (*tokenizer.Tokenizer, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("no tokenizer file in [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt, tekken.json, tiktoken.model, qwen.tiktoken or tokenizer.bin", strings.Join(names, " "))
+	want := ""
+	for _, s := range sources {
+		want += strings.Join(s.needs, " with ") + ", "
+	}
+	return nil, fmt.Errorf("no tokenizer file in [%s]; expected %sor tokenizer.bin", strings.Join(names, " "), want)
 }
 
 func (f Files) have(names []string) bool {
