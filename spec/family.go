@@ -120,6 +120,8 @@ func (f *family) apply(config map[string]any, n *Network) (t familyTensors, err 
 		g.rename(config)
 	}
 	stated := maps.Clone(config)
+	arch, _ := config["model_type"].(string)
+	own, _ := findFamily(arch)
 	for _, g := range chain {
 		if err := errors.Join(g.Only.check(g.path(), stated), g.Never.check(g.path(), stated)); err != nil {
 			return t, err
@@ -146,7 +148,7 @@ func (f *family) apply(config map[string]any, n *Network) (t familyTensors, err 
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, stated) {
 				t.ignore = append(t.ignore, w.Ignore...)
-				if len(w.Unread) > 0 {
+				if len(w.Unread) > 0 && own == f { // transformers has no class of other architectures
 					t.unread = append(t.unread, unreadTensors{w.Unread, w.condition(stated)})
 				}
 				if err := g.network(&w.Network, config, n); err != nil {

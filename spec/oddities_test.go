@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -219,31 +218,6 @@ func TestKeywordNames(t *testing.T) {
 		}
 		if again, err := ir.Parse("m.ir", []byte(mod.String()), ops.Table); err != nil || again.Name != name {
 			t.Errorf("%s: its text: %v", name, err)
-		}
-	}
-}
-
-// TestNearestFamilies checks that an unknown architecture names families that read most of the
-// model's tensors, and what they do not read.
-func TestNearestFamilies(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"config.json", "model.safetensors"} {
-		data, err := os.ReadFile(filepath.Join("testdata/families/qwen3", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if name == "config.json" {
-			data = bytes.Replace(data, []byte(`"qwen3"`), []byte(`"nosuch"`), 1)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := Load(dir, Options{})
-	for _, want := range []string{`unknown architecture "nosuch"`, "(reads all of its tensors", "family: …"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %q in it", err, want)
 		}
 	}
 }

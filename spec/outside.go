@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"gopkg.in/yaml.v3"
 )
@@ -50,98 +49,115 @@ func (s *Spec) unknownArchitecture(arch string) error {
 
 // A familyFit says how well a family fits a model's files.
 type familyFit struct {
-	name   string
-	lacks  string // why it does not fit; "": it does
-	unread int    // kinds of tensors that it does not read
+	*Spec            // as if the model were of the family
+	unread  []string // kinds of tensors that it does not read
+	derived int      // families that build on it
+	lacks   string   // why it does not fit; "": it does
 }
 
-// nearestFamilies describes the three families that read most of the model's tensors; none if there are no weight files.
+// triedTensors is the number of tensors, counted for each family, with which families are tried:
+// as many take about three seconds.
+const triedTensors = 500_000
+
+// nearestFamilies describes the three families that fit the model's tensors best; none if there
+// are no weight files.
 func (s *Spec) nearestFamilies() []string {
 	set, err := s.OpenWeights()
 	if err != nil {
 		return nil
 	}
 	defer set.Close()
-	h := HeadersOf(set)
-	var fits []familyFit
-	for _, name := range s.familiesByKeys() {
-		if fit, ok := s.fit(name, h); ok {
-			fits = append(fits, fit)
+	return s.nearestTo(HeadersOf(set))
+}
+
+func (s *Spec) nearestTo(h Headers) (out []string) {
+	var fits []*familyFit
+	for _, name := range slices.Sorted(maps.Keys(families())) {
+		if f := s.fit(name, oneOfEachKind{h}); f != nil {
+			fits = append(fits, f)
 		}
 	}
-	slices.SortStableFunc(fits, func(a, b familyFit) int {
-		lack := func(f familyFit) int { return f.unread + min(len(f.lacks), 1) }
+	// Of two that read the same, the one that others build on has less of its own.
+	slices.SortStableFunc(fits, func(a, b *familyFit) int {
+		return cmp.Or(cmp.Compare(len(a.unread), len(b.unread)), cmp.Compare(b.derived, a.derived))
+	})
+	tried, n := 0, len(h.Names())
+	for found := 0; tried < len(fits) && found < 3 && tried*n < triedTensors; tried++ {
+		if fits[tried].try(h); fits[tried].lacks == "" {
+			found++
+		}
+	}
+	fits = fits[:tried]
+	slices.SortStableFunc(fits, func(a, b *familyFit) int {
+		lack := func(f *familyFit) int { return len(f.unread) + min(len(f.lacks), 1) }
 		return cmp.Compare(lack(a), lack(b))
 	})
-	var out []string
 	for _, f := range fits[:min(3, len(fits))] {
-		out = append(out, fmt.Sprintf("%s (%s)", f.name, cmp.Or(f.lacks, "reads all of its tensors; compare the computation")))
+		out = append(out, fmt.Sprintf("%s (%s)", f.Family, cmp.Or(f.lacks, "reads all of its tensors; compare the computation")))
 	}
 	return out
 }
 
-// triedFamilies is the number of families that are compared with an unknown model's tensors.
-const triedFamilies = 12
+// oneOfEachKind leaves out tensors whose names differ from another only in numbers: those of
+// other layers and experts.
+type oneOfEachKind struct{ Headers }
 
-// familiesByKeys returns the families of decoders, or else of other models, that read most keys of
-// the configuration.
-func (s *Spec) familiesByKeys() []string {
-	keys, sources := map[string]int{}, models.Families()
-	decodes := strings.Contains(fmt.Sprint(s.configFile["architectures"]), "ForCausalLM")
-	for name, f := range families() {
-		if name == "generic" || f.Graph != "" {
-			continue
-		}
-		seen, text := map[string]bool{}, ""
-		for _, base := range f.chain() {
-			text += string(sources[base.name])
-		}
-		if decodes != strings.Contains(text, "type: decoder_only") {
-			continue
-		}
-		for _, ref := range parameterName.FindAllStringSubmatch(text, -1) {
-			if _, ok := s.configFile[ref[1]]; ok && !seen[ref[1]] {
-				seen[ref[1]] = true
-				keys[name]++
-			}
+func (h oneOfEachKind) Names() (names []string) {
+	seen := map[string]bool{}
+	for _, n := range h.Headers.Names() {
+		if kind := tensorIndex.ReplaceAllString(n, ".{i}."); !seen[kind] {
+			seen[kind] = true
+			names = append(names, n)
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(keys), func(a, b string) int { return cmp.Or(cmp.Compare(keys[b], keys[a]), strings.Compare(a, b)) })
-	return names[:min(triedFamilies, len(names))]
+	return names
 }
 
-// fit tries a family; ok is false if it reads nothing of the model.
-func (s *Spec) fit(name string, h Headers) (fit familyFit, ok bool) {
-	t := &Spec{File: s.File, Name: s.Name, ModelDir: s.ModelDir, Family: name, Config: maps.Clone(s.configFile), ModelFileFormat: s.ModelFileFormat, set: positions{}}
-	fit.name = name
-	if err := t.derive(nil); err != nil {
-		fit.lacks = message(err)
-		return fit, true
+// fit compares a family with a model's configuration and names of tensors. It returns nil if
+// the family is of another kind of models, cannot be built with the configuration, or reads
+// nothing.
+func (s *Spec) fit(name string, h Headers) *familyFit {
+	f := families()[name]
+	fit := &familyFit{Spec: &Spec{File: s.File, Name: s.Name, ModelDir: s.ModelDir, Family: name, Config: maps.Clone(s.configFile), ModelFileFormat: s.ModelFileFormat, set: positions{}}}
+	if name == "generic" || f.Graph != "" || fit.derive(nil) != nil {
+		return nil
 	}
-	m := &Model{Spec: t, Net: &t.Network, tensors: map[string]Tensor{}}
-	unread, err := m.mapNames(h)
+	decodes := strings.Contains(fmt.Sprint(s.configFile["architectures"]), "ForCausalLM")
+	if decodes != strings.HasPrefix(fit.Network.Topology(), "decoder_only") {
+		return nil
+	}
+	for _, other := range families() {
+		if other != f && slices.Contains(other.chain(), f) {
+			fit.derived++
+		}
+	}
+	m := &Model{Spec: fit.Spec, Net: &fit.Network, tensors: map[string]Tensor{}}
+	names, err := m.mapNames(h)
 	if err != nil || len(m.tensors) == 0 {
-		return fit, false
+		return nil
 	}
-	kinds := map[string]bool{}
-	for _, n := range unread {
-		kinds[tensorIndex.ReplaceAllString(n, ".{i}.")] = true
+	for _, n := range names {
+		fit.unread = append(fit.unread, tensorIndex.ReplaceAllString(n, ".{i}."))
 	}
-	names := slices.Sorted(maps.Keys(kinds))
-	fit.unread = len(names)
-	if m, err = Resolve(t, h); err == nil {
+	return fit
+}
+
+// try sets what the family lacks for all tensors of the model.
+func (f *familyFit) try(h Headers) {
+	if n := len(f.unread); n > 0 {
+		f.lacks = fmt.Sprintf("does not read %s", strings.Join(f.unread[:min(3, n)], ", "))
+		if n > 3 {
+			f.lacks += fmt.Sprintf(" and %d more", n-3)
+		}
+		return
+	}
+	m, err := Resolve(f.Spec, h)
+	if err == nil {
 		_, err = m.LowerText()
 	}
 	if err != nil {
-		fit.lacks = message(err)
+		f.lacks = message(err)
 	}
-	if len(names) > 0 {
-		fit.lacks = fmt.Sprintf("does not read %s", strings.Join(names[:min(3, len(names))], ", "))
-		if n := len(names) - 3; n > 0 {
-			fit.lacks += fmt.Sprintf(" and %d more", n)
-		}
-	}
-	return fit, true
 }
 
 // message returns an error's text without its place.
