@@ -188,8 +188,11 @@ func (m *Model) record(std string, layer int, t Tensor) (err error) {
 // matrix, whose name follows the other's.
 func (m *Model) oneOf(std string, first, second Tensor) (Tensor, error) {
 	bias := std == "output.bias"
-	if !bias && std != "dec.token_embeddings.weight" || !m.Net.encodes() || !slices.Equal(first.Shape, second.Shape) {
+	if !bias && std != "dec.token_embeddings.weight" || !m.Net.encodes() {
 		return first, errAt(m.at(second), "tensors %q and %q both map to %s; map one of them to another standard name in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", first.File, second.File, std)
+	}
+	if !slices.Equal(first.Shape, second.Shape) {
+		return first, errAt(m.at(second), "tensor %q (%s): shape %v, want %v (that of %q)", second.File, std, second.Shape, first.Shape, first.File)
 	}
 	if bias {
 		first, second = second, first
