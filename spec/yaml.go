@@ -78,12 +78,11 @@ func (s *Spec) baseline() (*Network, map[string]any, error) {
 	return &n, hyper, nil
 }
 
-// parameterName matches a reference to a parameter in the text of a graph or a family.
-var parameterName = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+var graphName = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // graphNames returns the hyper-parameters that the graph references.
 func (s *Spec) graphNames() (names []string) {
-	for _, m := range parameterName.FindAllStringSubmatch(s.Graph, -1) {
+	for _, m := range graphName.FindAllStringSubmatch(s.Graph, -1) {
 		names = append(names, m[1])
 	}
 	return names
