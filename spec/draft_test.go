@@ -58,6 +58,16 @@ func TestDraftLayers(t *testing.T) {
 	}
 }
 
+// draftSpec writes a model spec of a folder with a section draft.
+func draftSpec(t *testing.T, dir, section string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "m.yaml")
+	if err := os.WriteFile(file, []byte("iflow: 1\nmodel_dir: "+dir+"\nquant: f32\ndraft: "+section+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func checkDraftLayer(t *testing.T, dir, section string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
@@ -68,11 +78,7 @@ func checkDraftLayer(t *testing.T, dir, section string) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "m.yaml")
-	if err := os.WriteFile(file, []byte("iflow: 1\nmodel_dir: "+dir+"\nquant: f32\ndraft: "+section+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	mod, set, err := draftModule(t, file)
+	mod, set, err := draftModule(t, draftSpec(t, dir, section))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,11 +157,7 @@ func TestDraftRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join(t.TempDir(), "m.yaml")
-		if err := os.WriteFile(file, []byte("iflow: 1\nmodel_dir: "+dir+"\ndraft: "+c.section+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := draftModule(t, file); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if _, _, err := draftModule(t, draftSpec(t, dir, c.section)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s %s: %v, want %q", c.dir, c.section, err, c.want)
 		}
 	}

@@ -101,6 +101,20 @@ func fakeSpec(t testing.TB, name, src, config string, opt Options) (*Spec, error
 	return Parse(name+".yaml", []byte(src), textConfig(c), opt)
 }
 
+// fakeModel resolves a model spec with a config.json and headers without files.
+func fakeModel(t testing.TB, name, src, config, headers string) *Model {
+	t.Helper()
+	s, err := fakeSpec(t, name, src, config, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Resolve(s, parseHeaders(t, headers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // TestLower lowers each family's example and compares the IR with the golden
 // text. Run with -update to rewrite it.
 func TestLower(t *testing.T) {
@@ -120,11 +134,8 @@ func TestLower(t *testing.T) {
 				parts[f.Name] = string(f.Data)
 			}
 			name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-			s, err := fakeSpec(t, name, parts["spec.yaml"], parts["config.json"], Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := lowered(t, s, parseHeaders(t, parts["headers.txt"]))
+			m := fakeModel(t, name, parts["spec.yaml"], parts["config.json"], parts["headers.txt"])
+			got := loweredModel(t, m)
 			if *update {
 				writeGolden(t, file, ar, got)
 				return
@@ -132,7 +143,7 @@ func TestLower(t *testing.T) {
 			if d := cmp.Diff(parts["out.ir"], got); d != "" {
 				t.Errorf("lowered IR (-want +got); -update rewrites it:\n%s", d)
 			}
-			roundTrip(t, s, parts, got)
+			roundTrip(t, m.Spec, parts, got)
 		})
 	}
 }

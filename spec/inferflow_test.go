@@ -2,7 +2,6 @@ package spec
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,17 +9,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 var inferflowSpecs = flag.String("inferflow-specs", "../models/testdata/inferflow", "folder of Inferflow's model_spec.json files as MODEL__FILE, which must be read unchanged")
 
-// An inferflowModel maps a model spec of Inferflow to a model of the library, with
+// An inferflowCase maps a model spec of Inferflow to a model of the library, with
 // the differences between its files and those that transformers writes today.
-type inferflowModel struct {
+type inferflowCase struct {
 	name    string   // argument of models.Lookup
 	renamed []string // pairs for strings.NewReplacer, applied to the headers
 	stored  string   // additional headers
@@ -30,7 +30,7 @@ type inferflowModel struct {
 const bothEmbeddings = "model.encoder.embed_tokens.weight f32 128112 1024\nmodel.decoder.embed_tokens.weight f32 128112 1024\nlm_head.weight f32 128112 1024\n" +
 	"model.encoder.embed_positions.weights f32 1026 1024\nmodel.decoder.embed_positions.weights f32 1026 1024\n"
 
-var inferflowModels = map[string]inferflowModel{
+var inferflowCases = map[string]inferflowCase{
 	"aquila_chat2_34b":             {name: "aquila-chat2-34b"},
 	"baichuan2_13b_chat":           {name: "baichuan2-13b-chat", differs: "the rows of the 13B's head have unit length too"},
 	"baichuan2_7b_chat":            {name: "baichuan2-7b-chat"},
@@ -80,66 +80,54 @@ func TestInferflowModels(t *testing.T) {
 		folder, spec, _ := strings.Cut(filepath.Base(file), "__")
 		t.Run(folder+"/"+spec, func(t *testing.T) {
 			t.Parallel()
-			c, ok := inferflowModels[folder]
-			if !ok {
-				t.Fatal("not in the table of models")
-			}
-			if spec == "model_spec_110m.json" {
-				c.name = "stories110m"
-			}
-			src, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, ok := readPublished(t, c.name)
-			if !ok {
-				t.Fatalf("no %s", p.file)
-			}
-			headers := strings.NewReplacer(c.renamed...).Replace(p.tensor) + c.stored
-			s, err := fakeSpec(t, c.name, string(src), p.config, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := lowered(t, s, parseHeaders(t, headers))
-			if d := cmp.Diff(canonical(ownModule(t, c.name, p)), canonical(got)); (d == "") != (c.differs == "") {
+			m, c := inferflowModel(t, file)
+			library, p := librarySpec(t, c.name)
+			own := fakeModel(t, c.name, library, p.config, p.tensor)
+			if d := cmp.Diff(unnamed(t, own), unnamed(t, m)); (d == "") != (c.differs == "") {
 				t.Errorf("the library's module and this one (-library +inferflow); expected: %q\n%s", c.differs, d)
 			}
 		})
 	}
 }
 
-// ownModule lowers the library's model spec of a model.
-func ownModule(t *testing.T, name string, p published) string {
+// inferflowModel resolves a model spec of Inferflow at the real sizes of its model.
+func inferflowModel(t *testing.T, file string) (*Model, inferflowCase) {
 	t.Helper()
-	src, err := models.Lookup(name)
+	folder, spec, _ := strings.Cut(filepath.Base(file), "__")
+	c, ok := inferflowCases[folder]
+	if !ok {
+		t.Fatal("not in the table of models")
+	}
+	if spec == "model_spec_110m.json" {
+		c.name = "stories110m"
+	}
+	src, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := fakeSpec(t, name, string(src), p.config, Options{})
+	_, p := librarySpec(t, c.name)
+	headers := strings.NewReplacer(c.renamed...).Replace(p.tensor) + c.stored
+	return fakeModel(t, c.name, string(src), p.config, headers), c
+}
+
+// unnamed returns the canonical form of a model's module without the names of stored tensors.
+func unnamed(t *testing.T, m *Model) string {
+	t.Helper()
+	mod, err := Lower(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lowered(t, s, parseHeaders(t, p.tensor))
+	if err := ir.Verify(mod); err != nil {
+		t.Fatal(err)
+	}
+	c, err := irtest.Canonical(mod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storedName.ReplaceAllString(c.String(), `""`)
 }
 
-var (
-	columns    = regexp.MustCompile(` +:`)
-	storedName = regexp.MustCompile(`"[^"]*"`)
-	ownName    = regexp.MustCompile(`[%@][a-z]\w*|module \w+`)
-)
-
-// canonical removes the names of stored tensors and numbers weights and values in
-// order of appearance.
-func canonical(module string) string {
-	numbers := map[string]string{}
-	module = storedName.ReplaceAllString(columns.ReplaceAllString(module, " :"), `""`)
-	return ownName.ReplaceAllStringFunc(module, func(name string) string {
-		if _, ok := numbers[name]; !ok {
-			numbers[name] = fmt.Sprintf("%s%d", name[:1], len(numbers))
-		}
-		return numbers[name]
-	})
-}
+var storedName = regexp.MustCompile(`"[^"]*"`)
 
 // inferflowNumbers are the model specs of families with a tiny model in testdata.
 // Other specs state numbers of experts and vocabulary sizes that fit only their

@@ -69,24 +69,10 @@ func TestLibraryModels(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			src, err := models.Lookup(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, ok := readPublished(t, name)
-			if !ok {
-				t.Fatalf("no %s; tools/gen/reference/headers.py makes its headers", p.file)
-			}
-			s, err := fakeSpec(t, name, string(src), p.config, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := Resolve(s, parseHeaders(t, p.tensor))
-			if err != nil {
-				t.Fatal(err)
-			}
+			src, p := librarySpec(t, name)
+			m := fakeModel(t, name, src, p.config, p.tensor)
 			got := loweredModel(t, m)
-			cited, parameters := cited(string(src))
+			cited, parameters := cited(src)
 			switch {
 			case !cited && p.ir != "":
 				t.Errorf("%s has a golden, but models/%s.yaml does not cite its sizes", p.file, name)
@@ -97,14 +83,28 @@ func TestLibraryModels(t *testing.T) {
 					t.Errorf("lowered IR (-want +got); -update rewrites it:\n%s", d)
 				}
 			}
-			if n := m.Parameters(); n != int64(s.Parameters) {
-				t.Errorf("models/%s.yaml: parameters: have %d, want %d, the elements of the tensors that the model uses", name, s.Parameters, n)
+			if n := m.Parameters(); n != int64(m.Spec.Parameters) {
+				t.Errorf("models/%s.yaml: parameters: have %d, want %d, the elements of the tensors that the model uses", name, m.Spec.Parameters, n)
 			}
 			if parameters != "" {
 				checkParameters(t, m, parameters)
 			}
 		})
 	}
+}
+
+// librarySpec returns a model spec of the library and the sizes of its model.
+func librarySpec(t testing.TB, name string) (string, published) {
+	t.Helper()
+	src, err := models.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := readPublished(t, name)
+	if !ok {
+		t.Fatalf("no %s; tools/gen/reference/headers.py makes its headers", p.file)
+	}
+	return string(src), p
 }
 
 // cited returns the citations in the comments of a model spec.
