@@ -205,15 +205,15 @@ func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 	return names, nil
 }
 
-// lowerGraph is LowerText for a model spec with a graph.
-func (m *Model) lowerGraph() []byte {
+// lowerGraph is Lower for a model spec with a graph.
+func (m *Model) lowerGraph() (*ir.Module, error) {
 	m.declared = map[string]declaration{}
 	mod, err := m.parseGraph(m.graph)
 	if err != nil {
-		panic("bug: a graph that parsed before no longer parses: " + err.Error())
+		return nil, err
 	}
 	for _, w := range mod.Weights {
 		m.declared[w.Name] = declaration{name: w.Name, std: w.Name, base: w.Name}
 	}
-	return m.graph
+	return mod, nil
 }

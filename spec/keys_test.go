@@ -283,16 +283,15 @@ func (m *keyModel) lower(config map[string]any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := resolved.LowerText()
-	if err != nil || m.modules[string(text)] != nil {
-		return string(text), err
-	}
 	mod, err := Lower(resolved)
-	if err == nil {
-		err = ir.Verify(mod)
+	if err != nil {
+		return "", err
 	}
-	m.modules[string(text)] = mod
-	return string(text), err
+	text := mod.String()
+	if m.modules[text] == nil {
+		m.modules[text], err = mod, ir.Verify(mod)
+	}
+	return text, err
 }
 
 // errNoOutput means that the module has other outputs: an encoder has no logits.

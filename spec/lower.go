@@ -1,13 +1,10 @@
 package spec
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -17,43 +14,8 @@ const pageRows = 64
 // Lower returns the model as an IR module. It has the graph `decode`, `encode`
 // for an encoder, or both for an encoder-decoder.
 func Lower(m *Model) (*ir.Module, error) {
-	src, err := m.LowerText()
-	if err != nil {
-		return nil, err
-	}
 	if m.graph != nil {
-		return m.parseGraph(src)
-	}
-	mod, err := ir.Parse(m.Spec.Name+".ir", src, ops.Table)
-	if err != nil {
-		return nil, m.misfit(err)
-	}
-	return mod, nil
-}
-
-var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
-
-// misfit converts an ir error to one about the stored tensors or the
-// configuration: an op rejects a stored shape that checkTensors does not check.
-func (m *Model) misfit(err error) error {
-	what, pos := err.Error(), Pos{File: m.Spec.File}
-	if first := (*ir.Error)(nil); errors.As(err, &first) {
-		what = first.Msg
-	}
-	name := strings.TrimPrefix(weightReference.FindString(what), "@")
-	for _, std := range m.Tensors() {
-		if form, _ := layerForm(std); form == m.declared[name].std {
-			t := m.tensors[std]
-			return errAt(m.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
-		}
-	}
-	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
-}
-
-// LowerText returns the IR text that Lower parses. It omits the types of ops.
-func (m *Model) LowerText() ([]byte, error) {
-	if m.graph != nil {
-		return m.lowerGraph(), nil
+		return m.lowerGraph()
 	}
 	m.declared = map[string]declaration{}
 	l := &lowerer{Model: m, decls: map[string]bool{}, read: map[string]bool{}}
@@ -75,25 +37,38 @@ func (m *Model) LowerText() ([]byte, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "module %s {\n", ir.QuoteName(identifier(m.Spec.Name)))
-	for _, d := range append(l.weights, l.states...) {
-		fmt.Fprintf(&b, "  %s\n", d)
-	}
+	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.weights, States: l.states}
 	for _, g := range l.graphs {
-		b.WriteString(g)
+		if err := g.build(mod); err != nil {
+			return nil, m.misfit(err)
+		}
 	}
-	b.WriteString("}\n")
-	return []byte(b.String()), nil
+	return mod, nil
+}
+
+var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
+
+// misfit converts an ir error to one about the stored tensors or the
+// configuration: an op rejects a stored shape that checkTensors does not check.
+func (m *Model) misfit(err error) error {
+	what, pos := err.Error(), Pos{File: m.Spec.File}
+	name := strings.TrimPrefix(weightReference.FindString(what), "@")
+	for _, std := range m.Tensors() {
+		if form, _ := layerForm(std); form == m.declared[name].std {
+			t := m.tensors[std]
+			return errAt(m.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
+		}
+	}
+	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
 }
 
 // A lowerer holds the module being written. Its methods write the atomic
 // modules, grouped by file.
 type lowerer struct {
 	*Model
-	weights []string // declarations, in the order of their first use
-	states  []string // declarations
-	graphs  []string
+	weights []*ir.Value // in the order of their first use
+	states  []*ir.Value
+	graphs  []*text
 	decls   map[string]bool // declared weights, with @, and fixed states, with %
 	read    map[string]bool // standard names of tensors that a weight of several tensors reads
 	err     error           // the first error
@@ -175,11 +150,11 @@ func (l *lowerer) decode() {
 		h := l.sizesAt(l.s, layers[0])
 		if l.Net.Differential {
 			h.KVHeads, h.VDim = h.KVHeads/2, 2*h.VDim
-			l.state(secondCache(l.cacheName(k)), h, layers, "")
+			l.state(secondCache(l.cacheName(k)), h, layers, false)
 		}
-		l.state(l.cacheName(k), h, layers, "")
+		l.state(l.cacheName(k), h, layers, false)
 		if l.Net.LayerParts == 2 {
-			l.state(secondCache(l.cacheName(k)), h, layers, "")
+			l.state(secondCache(l.cacheName(k)), h, layers, false)
 		}
 	}
 	l.indexState()
@@ -193,7 +168,7 @@ func (l *lowerer) inputs(names ...string) {
 		if n == "out_rows" {
 			dim = "R"
 		}
-		l.t.line("input %%%s : i32[%s]", n, dim)
+		l.t.input(n, tensor.I32, dim)
 	}
 }
 
@@ -206,31 +181,30 @@ func (l *lowerer) yield(values map[string]string, order ...string) {
 			out = append(out, "%"+name)
 		}
 	}
-	l.t.line("yield %s", strings.Join(out, ", "))
+	l.t.body.yield = out
 }
 
 func (l *lowerer) graph(name string) {
-	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R out_rows, S sequences) {\n%s  }\n", name, l.t.b.String()))
+	l.t.name = name
+	l.graphs = append(l.graphs, l.t)
 }
 
-// state declares the KV cache of layers with the heads of h;
-// suffix is "source" or "".
-func (l *lowerer) state(name string, h Hyper, layers []int, suffix string) {
+// state declares the KV cache of layers with the heads of h, of the source or of the tokens.
+func (l *lowerer) state(name string, h Hyper, layers []int, source bool) {
 	kv := l.stateType()
 	var windows []int
 	for _, i := range layers {
-		if suffix == "" {
+		if !source {
 			windows = append(windows, l.windows[i])
 		}
 	}
-	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, len(layers), kv.OfKeys(), h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
-	if same := commonWindow(windows); same > 0 && suffix == "" {
-		s += fmt.Sprintf(" window %d", same)
-	}
-	if suffix != "" {
-		s += " " + suffix
-	}
-	l.states = append(l.states, s)
+	l.declareState(name, len(layers), ir.StateType{Page: pageRows, Window: commonWindow(windows), Source: source, Fields: []ir.Field{
+		{Name: "k", Elem: kv.OfKeys(), Shape: []int{h.KVHeads, h.HeadDim}}, {Name: "v", Elem: kv, Shape: []int{h.KVHeads, h.VDim}}}})
+}
+
+// declareState declares a state of the given number of layers.
+func (l *lowerer) declareState(name string, layers int, s ir.StateType) {
+	l.states = append(l.states, &ir.Value{Name: name[1:], Kind: ir.State, Count: []ir.Range{{Hi: layers}}, State: &s})
 }
 
 // stateType returns the element type of the KV cache; without kv_type, f32 for f32 weights.

@@ -3,6 +3,9 @@ package spec
 import (
 	"fmt"
 	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // compression returns the word of a layer's compression.
@@ -164,7 +167,7 @@ func (l *lowerer) compressed(name, std, x string, dim, every int, word, rope str
 	if !l.decls[state] {
 		l.decls[state] = true
 		_, all := l.layersWith(has)
-		l.states = append(l.states, fmt.Sprintf("state %s[%d] : fixed {s: f32[%d, %d]}", state, all, size, dim))
+		l.declareState(state, all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: "s", Elem: tensor.F32, Shape: []int{size, dim}}}})
 	}
 	bias := l.weight(name+"_bias", std+".bias", nil)
 	y := l.t.op(name, "pool_rows", []string{l.perLayer(state, has), kv, gate, bias}, a)
@@ -215,6 +218,6 @@ func (l *lowerer) groupedOutput(o string) string {
 func (l *lowerer) compressedState() {
 	if _, all := l.layersWith(l.Net.compresses); all > 0 {
 		kv, d := l.stateType(), l.s.hyper.HeadDim
-		l.states = append(l.states, fmt.Sprintf("state %%compressed[%d] : rows {k: %s[1, %d], v: %s[1, %d]} paged %d", all, kv.OfKeys(), d, kv, d, pageRows))
+		l.declareState("%compressed", all, ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: kv.OfKeys(), Shape: []int{1, d}}, {Name: "v", Elem: kv, Shape: []int{1, d}}}})
 	}
 }

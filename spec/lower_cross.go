@@ -33,15 +33,12 @@ func (l *lowerer) writeCross(x string) string {
 	l.s, l.Hyper, l.at = dec, dec.hyper, 0
 	defer func() { l.s, l.Hyper, l.t, l.at = enc, enc.hyper, text, at }()
 	result, carry := l.t.fresh("hidden"), l.t.fresh("h")
-	l.t.line("%s = repeat 0..%d (%s = %s) {", result, dec.hyper.Layers, carry, x)
-	l.t.indent++
+	l.t.open([]string{result}, 0, dec.hyper.Layers, []string{carry}, []string{x})
 	ca := dec.in("cross_attn.")
 	k := l.affine("ck", "cross_wk", ca+"wk", carry)
 	v := l.affine("cv", "cross_wv", ca+"wv", carry)
 	l.t.effect("kv_append", []string{"%cross", k, v})
-	l.t.line("yield %s", carry)
-	l.t.indent--
-	l.t.line("}")
-	l.state("%cross", l.Hyper, l.allLayers(), "source")
+	l.t.close(carry)
+	l.state("%cross", l.Hyper, l.allLayers(), true)
 	return result
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // draftFeatures is the name of the states that the graph of a draft layer reads.
@@ -53,7 +54,7 @@ func (l *lowerer) inner() *lowerer {
 // the layer is applied to its own output.
 func (l *lowerer) draft() {
 	d, in := l.Draft, l.inner()
-	in.t.line("input %%%s : f32[T, %d]", draftFeatures, l.draftWidth())
+	in.t.input(draftFeatures, tensor.F32, "T", l.draftWidth())
 	in.inputs("ids", "pos", "out_rows")
 	in.ropeTables()
 	e := in.t.op("e", "embed", []string{"%ids", l.draftEmbed()}, nil)
@@ -78,7 +79,7 @@ func (l *lowerer) draft() {
 	}
 	p := in.t.op("p", "matmul", []string{n, l.draftHead()}, nil)
 	in.yield(map[string]string{ir.DraftGraph: in.t.op("p", "concat", []string{p, z}, nil)}, ir.DraftGraph)
-	in.state(in.kv, in.Hyper, []int{0}, "")
+	in.state(in.kv, in.Hyper, []int{0}, false)
 	in.indexState()
 	in.checkAllUsed()
 	l.adopt(in)

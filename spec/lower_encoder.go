@@ -25,7 +25,7 @@ func (l *lowerer) encode() {
 	l.globalTokens()
 	x := l.layers("xn", l.embedding())
 	x, _ = l.norm("xn", "out_norm", "enc.output_norm", x, l.Net.OutputNormBase)
-	l.state(l.kv, l.Hyper, l.allLayers(), "source")
+	l.state(l.kv, l.Hyper, l.allLayers(), true)
 	if !alone {
 		x = l.writeCross(x)
 	}
@@ -134,15 +134,12 @@ func (l *lowerer) embeddingDense(x string) string {
 func (l *lowerer) meanOfTokens(x string) string {
 	h := l.Hyper
 	h.KVHeads, h.HeadDim, h.VDim = h.Heads, h.Hidden/h.Heads, h.Hidden/h.Heads
-	l.state("%pool", h, []int{0}, "source")
+	l.state("%pool", h, []int{0}, true)
 	result, carry := l.t.fresh("mean"), l.t.fresh("h")
-	l.t.line("%s = repeat 0..1 (%s = %s) {", result, carry, x)
-	l.t.indent++
+	l.t.open([]string{result}, 0, 1, []string{carry}, []string{x})
 	l.t.effect("kv_append", []string{"%pool", carry, carry})
 	q := l.t.op("q", "scale", []string{carry}, attrs{}.num("by", 0))
-	l.t.line("yield %s", l.t.op("mean", "attention", []string{q, "%pool"}, attrs{}.int("heads", h.Heads).int("kv_heads", h.Heads)))
-	l.t.indent--
-	l.t.line("}")
+	l.t.close(l.t.op("mean", "attention", []string{q, "%pool"}, attrs{}.int("heads", h.Heads).int("kv_heads", h.Heads)))
 	return result
 }
 

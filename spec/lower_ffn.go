@@ -1,9 +1,9 @@
 package spec
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -53,7 +53,7 @@ func (l *lowerer) shiftedFFN(x string) string {
 	if !l.decls["%ffn_shift"] {
 		l.decls["%ffn_shift"] = true
 		_, all := l.layersWith(has)
-		l.states = append(l.states, fmt.Sprintf("state %%ffn_shift[%d] : fixed {x: f32[%d]}", all, l.Hyper.Hidden))
+		l.declareState("%ffn_shift", all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: "x", Elem: tensor.F32, Shape: []int{l.Hyper.Hidden}}}})
 	}
 	before := l.t.op("sh", "token_shift", []string{l.perLayer("%ffn_shift", has), x}, nil)
 	delta := l.t.op("sh", "mul", []string{l.t.op("sh", "sub", []string{before, x}, nil), l.vector("ffn_shift", std)}, nil)

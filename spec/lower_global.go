@@ -1,8 +1,6 @@
 package spec
 
-import (
-	"github.com/iflowc/iflowc/ir/tensor"
-)
+import "github.com/iflowc/iflowc/ir/tensor"
 
 // globals are the projections of global tokens.
 var globals = []string{"global_wq", "global_wk", "global_wv"}
@@ -47,5 +45,5 @@ func (l *lowerer) globalTokens() {
 		return &tensor.Transform{Op: "concat", Args: []*tensor.Transform{part(0, n, 1), part(n, rows, 0)}}
 	}}
 	l.isGlobal = l.t.op("is_global", "embed", []string{"%pos", l.weight("is_global", std, ones)}, nil)
-	l.state("%global", l.Hyper, l.allLayers(), "source")
+	l.state("%global", l.Hyper, l.allLayers(), true)
 }

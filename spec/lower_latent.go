@@ -30,8 +30,8 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	}
 
 	kv := l.affine("ckv", "wkv_a", sa+"wkv_a", x)
-	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
-	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
+	parts := l.splitInto(kv, []string{"c", "kpe"}, []int{n.KVLoraRank, n.QKRopeHeadDim})
+	c, shared := parts[0], parts[1]
 	c = l.scaled("c", l.latentNorm("c", "kv_a_norm", c), n.LatentKVScale)
 	kv = l.latentKeyValue(sa, c)
 	if rope != ropeNone {

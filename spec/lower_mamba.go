@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -113,11 +114,11 @@ func (l *lowerer) ssd(x string, run layerRun) string {
 	dt = l.t.op("dt", "add", []string{dt, l.weight("ssd_dt", ma+"dt.bias", nil)}, nil)
 	dt = l.t.op("dt", "softplus", []string{dt}, nil)
 	if n.DTMin > 0 || n.DTMax > 0 {
-		hi := "inf"
+		hi := math.Inf(1)
 		if n.DTMax > 0 {
-			hi = float(n.DTMax)
+			hi = n.DTMax
 		}
-		dt = l.t.op("dt", "clamp", []string{dt}, attrs{}.num("lo", n.DTMin).word("hi", hi))
+		dt = l.t.op("dt", "clamp", []string{dt}, attrs{}.num("lo", n.DTMin).num("hi", hi))
 	}
 	decay := l.t.op("d", "mul", []string{dt, l.decayRate("ssd_a", ma+"a_log", []int{n.Heads}, -1, 1)}, nil)
 	a := attrs{}.int("heads", n.Heads)

@@ -27,7 +27,7 @@ func (l *lowerer) medusa() {
 func (l *lowerer) medusaHeads() {
 	d := l.Medusa
 	l.t = newText()
-	l.t.line("input %%hidden : f32[T, %d]", l.Hyper.Hidden)
+	l.t.input("hidden", tensor.F32, "T", l.Hyper.Hidden)
 	l.inputs("out_rows")
 	h := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)
 	var states []string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -72,7 +73,7 @@ func (l *lowerer) fixedState(word, name, field string, dims ...int) string {
 	if !l.decls[name] {
 		l.decls[name] = true
 		_, all := l.layersWith(has)
-		l.states = append(l.states, fmt.Sprintf("state %s[%d] : fixed {%s: f32[%s]}", name, all, field, joinInts(dims)))
+		l.declareState(name, all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: field, Elem: tensor.F32, Shape: dims}}})
 	}
 	return l.perLayer(name, has)
 }
@@ -204,7 +205,7 @@ func (l *lowerer) splitInto(x string, hints []string, sizes []int) []string {
 	for _, h := range hints {
 		names = append(names, l.t.fresh(h))
 	}
-	l.t.line("%s = split %s {sizes=[%s]}", strings.Join(names, ", "), x, joinInts(sizes))
+	l.t.add(names, "split", []string{x}, attrs{}.ints("sizes", sizes))
 	return names
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/iflowc/iflowc/ir"
 )
 
 // indexer returns the word of a layer's indexer.
@@ -84,7 +86,7 @@ func (l *lowerer) choose(q, k, x string, every int) string {
 // indexState declares the keys of the layers with an indexer, in at most 16 bits.
 func (l *lowerer) indexState() {
 	if _, all := l.layersWith(l.Net.indexes); all > 0 {
-		l.states = append(l.states, fmt.Sprintf("state %%%sindex[%d] : rows {k: %s[1, %d]} paged %d", l.prefix, all, l.indexType(), l.Net.Indexer.HeadDim, pageRows))
+		l.declareState("%"+l.prefix+"index", all, ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: l.indexType(), Shape: []int{1, l.Net.Indexer.HeadDim}}}})
 	}
 }
 

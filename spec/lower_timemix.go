@@ -142,24 +142,23 @@ func (l *lowerer) uneven(name string) bool {
 // repeat writes the region of a run of layers on residual streams; body returns the
 // values of its last layer.
 func (l *lowerer) repeat(hint string, xs []string, run layerRun, body func(xs []string) []string) []string {
-	var results, carries, inits []string
-	for _, x := range xs {
+	var results, carries []string
+	for range xs {
 		results, carries = append(results, l.t.fresh(hint)), append(carries, l.t.fresh("x"))
-		inits = append(inits, carries[len(carries)-1]+" = "+x)
 	}
-	names, keeps, shares := slices.Clone(results), l.keepsValues(run), l.sharesSelection(run)
+	inits := slices.Clone(xs)
+	names, params, keeps, shares := slices.Clone(results), slices.Clone(carries), l.keepsValues(run), l.sharesSelection(run)
 	if keeps {
 		l.firstValues = l.t.fresh("vfirst")
-		names, inits = append(names, l.firstValues), append(inits, l.t.fresh("v0")+" = "+xs[0])
+		names, params, inits = append(names, l.firstValues), append(params, l.t.fresh("v0")), append(inits, xs[0])
 	}
 	chosen := ""
 	if shares {
 		none := l.t.op("none", "fill", []string{xs[0]}, attrs{}.int("cols", l.Net.Indexer.TopK))
 		chosen = l.t.fresh("chosen")
-		names, inits = append(names, chosen), append(inits, l.t.fresh("before")+" = "+none)
+		names, params, inits = append(names, chosen), append(params, l.t.fresh("before")), append(inits, none)
 	}
-	l.t.line("%s = repeat %d..%d (%s) {", strings.Join(names, ", "), run.lo, run.hi, strings.Join(inits, ", "))
-	l.t.indent++
+	l.t.open(names, run.lo, run.hi, params, inits)
 	ys := body(carries)
 	if keeps {
 		ys = append(ys, l.values)
@@ -167,8 +166,6 @@ func (l *lowerer) repeat(hint string, xs []string, run layerRun, body func(xs []
 	if shares {
 		ys, l.selected = append(ys, l.selected), chosen
 	}
-	l.t.line("yield %s", strings.Join(ys, ", "))
-	l.t.indent--
-	l.t.line("}")
+	l.t.close(ys...)
 	return results
 }

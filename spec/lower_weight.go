@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -151,25 +152,17 @@ func (l *lowerer) declaration(name, std string) declaration {
 }
 
 func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, transform *tensor.Transform) {
-	var counts []string
+	w := &ir.Value{Name: d.name, Kind: ir.Weight, Type: ir.Type{Elem: typ}, Transform: transform}
 	if d.layered {
-		counts = append(counts, fmt.Sprint(d.hi))
-		if d.lo > 0 {
-			counts[0] = fmt.Sprintf("%d..%d", d.lo, d.hi)
-		}
+		w.Count = append(w.Count, ir.Range{Lo: d.lo, Hi: d.hi})
 	}
 	if d.experts > 0 {
-		counts = append(counts, fmt.Sprint(d.experts))
+		w.Count = append(w.Count, ir.Range{Hi: d.experts})
 	}
-	n := ""
-	if len(counts) > 0 {
-		n = "[" + strings.Join(counts, ", ") + "]"
+	for _, n := range shape {
+		w.Type.Shape = append(w.Type.Shape, ir.Size{N: n})
 	}
-	var dims []string
-	for _, d := range shape {
-		dims = append(dims, fmt.Sprint(d))
-	}
-	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", d.name, n, typ, strings.Join(dims, ", "), transform))
+	l.weights = append(l.weights, w)
 	l.decls["@"+d.name] = true
 	l.declared[d.name] = d
 }

@@ -1,6 +1,9 @@
 package spec
 
-import "github.com/iflowc/iflowc/ir"
+import (
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
 
 // defaultChain is the default maximum number of tokens that an autoregressive
 // draft head (Hydra) drafts in a row.
@@ -88,7 +91,7 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 func (l *lowerer) chain() {
 	d := l.Medusa
 	l.t = newText()
-	l.t.line("input %%hidden : f32[T, %d]", l.Hyper.Hidden)
+	l.t.input("hidden", tensor.F32, "T", l.Hyper.Hidden)
 	l.inputs("ids", "out_rows")
 	z := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)
 	e := l.t.op("e", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)

@@ -276,11 +276,11 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := m.LowerText()
+		mod, err := Lower(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(src)
+		return mod.String()
 	}
 	for _, file := range irtest.Sample(t, 70, dirs) {
 		dir := filepath.Dir(file)

@@ -53,11 +53,11 @@ func reworded(t *testing.T, model string, change func(c map[string]any), rename 
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := m.LowerText()
+	mod, err := Lower(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return mod.String()
 }
 
 type renamedHeaders struct {

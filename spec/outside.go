@@ -153,7 +153,7 @@ func (f *familyFit) try(h Headers) {
 	}
 	m, err := Resolve(f.Spec, h)
 	if err == nil {
-		_, err = m.LowerText()
+		_, err = Lower(m)
 	}
 	if err != nil {
 		f.lacks = message(err)

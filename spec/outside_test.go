@@ -61,7 +61,7 @@ func TestFamilyOfUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := resolved(t, file, Options{})
-	if text, err := m.LowerText(); err != nil || !strings.Contains(string(text), "q_proj.bias") {
+	if mod, err := Lower(m); err != nil || !strings.Contains(mod.String(), "q_proj.bias") {
 		t.Errorf("no biases: %v", err)
 	}
 }

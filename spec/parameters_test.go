@@ -124,8 +124,8 @@ func TestHeadBiasNames(t *testing.T) {
 				t.Errorf("%s with %v: %v", model, stored, err)
 				continue
 			}
-			text, err := m.LowerText()
-			if err != nil || !strings.Contains(string(text), "from "+strconv.Quote(stored[len(stored)-1])) {
+			mod, err := Lower(m)
+			if err != nil || !strings.Contains(mod.String(), "from "+strconv.Quote(stored[len(stored)-1])) {
 				t.Errorf("%s with %v: no bias of the head (%v)", model, stored, err)
 			}
 		}
