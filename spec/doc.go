@@ -7,7 +7,7 @@
 //
 //	Load      file → Spec             strict reading; defaults from config.json or the file's metadata
 //	Resolve   Spec, headers → Model   hyper-parameters and tensor names, checked against stored shapes
-//	Lower     Model → IR              each module writes its lines of IR text
+//	Lower     Model → IR              each module writes its ops, layer by layer
 //
 // The definitions of model families are in models/families/*.yaml, not in Go.
 package spec

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -136,58 +135,16 @@ func (m *Model) checkSharing() error {
 // cacheShape returns the number of KV heads and the sizes of keys and values.
 func cacheShape(h Hyper) [3]int { return [3]int{h.KVHeads, h.HeadDim, h.VDim} }
 
-// caches returns the layers of the stack that have a KV cache of their own, by state: one
-// state for all layers whose heads have the same number and size.
-func (l *lowerer) caches() [][]int {
-	var out [][]int
-	at := map[[3]int]int{}
-	for i := range l.s.hyper.Layers {
-		if !l.Net.caches(i) || l.cacheLayer(l.s, i) != i {
-			continue
-		}
-		shape := cacheShape(l.sizesAt(l.s, i))
-		k, seen := at[shape]
-		if !seen {
-			k, out = len(out), append(out, nil)
-			at[shape] = k
-		}
-		out[k] = append(out[k], i)
-	}
-	return out
-}
-
-// cacheName returns the name of a state that holds KV caches.
-func (l *lowerer) cacheName(state int) string {
-	if state == 0 {
-		return l.kv
-	}
-	return fmt.Sprintf("%s_%d", l.kv, state+1)
-}
-
-// cache returns the reference to the KV cache that the current layer reads.
-func (l *lowerer) cache() string {
+// cache declares the KV cache that the current layer reads, or its second one, and returns
+// the reference to it. Differential attention has two of half the heads.
+func (l *lowerer) cache(second bool) string {
 	from := l.cacheLayer(l.s, l.at)
-	for k, layers := range l.caches() {
-		for j, layer := range layers {
-			switch {
-			case layer != from:
-			case from != l.at:
-				return fmt.Sprintf("%s[%d]", l.cacheName(k), j)
-			case j == l.at:
-				return l.cacheName(k)
-			default:
-				return fmt.Sprintf("%s[i-%d]", l.cacheName(k), l.at-j)
-			}
-		}
+	h, name := l.sizesAt(l.s, from), l.kv
+	if l.Net.Differential {
+		h.KVHeads, h.VDim = h.KVHeads/2, 2*h.VDim
 	}
-	panic(fmt.Sprintf("bug: layer %d has no KV cache", l.at))
-}
-
-// allLayers returns the layers of the current stack.
-func (l *lowerer) allLayers() []int {
-	out := make([]int, l.s.hyper.Layers)
-	for i := range out {
-		out[i] = i
+	if second {
+		name += "_second"
 	}
-	return out
+	return l.rows(name, from, h, l.s.std == "enc")
 }

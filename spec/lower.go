@@ -18,7 +18,7 @@ func Lower(m *Model) (*ir.Module, error) {
 		return m.lowerGraph()
 	}
 	m.declared = map[string]declaration{}
-	l := &lowerer{Model: m, decls: map[string]bool{}, read: map[string]bool{}}
+	l := &lowerer{Model: m, decls: map[string]bool{}, refs: map[string]ir.Arg{}, read: map[string]bool{}}
 	for _, s := range m.stacks() {
 		l.enter(&s)
 		if s.std == "enc" {
@@ -37,9 +37,10 @@ func Lower(m *Model) (*ir.Module, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
+	l.collect()
 	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.weights, States: l.states}
 	for _, g := range l.graphs {
-		if err := g.build(mod); err != nil {
+		if err := g.build(mod, l.refs); err != nil {
 			return nil, m.misfit(err)
 		}
 	}
@@ -66,30 +67,32 @@ func (m *Model) misfit(err error) error {
 // modules, grouped by file.
 type lowerer struct {
 	*Model
-	weights []*ir.Value // in the order of their first use
-	states  []*ir.Value
-	graphs  []*text
-	decls   map[string]bool // declared weights, with @, and fixed states, with %
-	read    map[string]bool // standard names of tensors that a weight of several tensors reads
-	err     error           // the first error
+	elements    []*element // in the order of their first use
+	layerStates []layerState
+	weights     []*ir.Value // arrays of the elements
+	states      []*ir.Value
+	refs        map[string]ir.Arg // to elements and states of layers
+	graphs      []*text
+	decls       map[string]bool // references to what is declared
+	read        map[string]bool // standard names of tensors that a weight of several tensors reads
+	err         error           // the first error
 
 	// The stack and graph being written.
-	s                   *stack
-	Hyper               Hyper // of the stack
-	windows             []int
-	kv                  string // KV cache of self-attention
-	embedded            string // token embeddings
-	perLayerInput       string // embeddings of all layers
-	shortcut            string // output of the current layer's experts, added at its end
-	temperature         string // factor on queries by position
-	values, firstValues string // values of the layer being written, and of the first layer
-	selected            string // rows that the last layer with an indexer chose
-	isGlobal            string // whether a token is global
-	attendedTo          string // input of the attention being written
-	at                  int    // first layer of the run being written
-	layersOfRun         int
-	t                   *text
-	cs                  map[string]string // rope tables by kind
+	s             *stack
+	Hyper         Hyper // of the stack
+	windows       []int
+	kv            string // KV cache of self-attention
+	embedded      string // token embeddings
+	perLayerInput string // embeddings of all layers
+	shortcut      string // output of the current layer's experts, added at its end
+	temperature   string // factor on queries by position
+	firstValues   string // values of the first layer
+	selected      string // rows that the last layer with an indexer chose
+	isGlobal      string // whether a token is global
+	attendedTo    string // input of the attention being written
+	at            int    // layer being written
+	t             *text
+	cs            map[string]string // rope tables by kind
 
 	// The draft layer.
 	draftLowerer *lowerer
@@ -102,9 +105,9 @@ type lowerer struct {
 func (l *lowerer) enter(s *stack) {
 	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
 	l.t, l.cs, l.tapped = newText(), map[string]string{}, map[int]string{}
-	l.kv = "%kv"
+	l.kv = "kv"
 	if s.std == "enc" {
-		l.kv = "%enc"
+		l.kv = "enc"
 	}
 }
 
@@ -133,7 +136,7 @@ func (l *lowerer) decode() {
 		}
 		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, a)
 	}
-	x := l.layers("xn", l.expandStreams(l.embedded))
+	x := l.layers(l.expandStreams(l.embedded))
 	results := map[string]string{}
 	if l.Draft != nil {
 		results[draftFeatures] = l.features(x)
@@ -146,19 +149,6 @@ func (l *lowerer) decode() {
 	} else {
 		l.yield(results, "logits")
 	}
-	for k, layers := range l.caches() {
-		h := l.sizesAt(l.s, layers[0])
-		if l.Net.Differential {
-			h.KVHeads, h.VDim = h.KVHeads/2, 2*h.VDim
-			l.state(secondCache(l.cacheName(k)), h, layers, false)
-		}
-		l.state(l.cacheName(k), h, layers, false)
-		if l.Net.LayerParts == 2 {
-			l.state(secondCache(l.cacheName(k)), h, layers, false)
-		}
-	}
-	l.indexState()
-	l.compressedState()
 	l.graph("decode")
 }
 
@@ -174,37 +164,16 @@ func (l *lowerer) inputs(names ...string) {
 
 // yield ends the graph with its results under the given names.
 func (l *lowerer) yield(values map[string]string, order ...string) {
-	var out []string
 	for _, name := range order {
 		if v, ok := values[name]; ok {
-			l.t.rename(v, "%"+name)
-			out = append(out, "%"+name)
+			l.t.yield = append(l.t.yield, yielded{name, v})
 		}
 	}
-	l.t.body.yield = out
 }
 
 func (l *lowerer) graph(name string) {
 	l.t.name = name
 	l.graphs = append(l.graphs, l.t)
-}
-
-// state declares the KV cache of layers with the heads of h, of the source or of the tokens.
-func (l *lowerer) state(name string, h Hyper, layers []int, source bool) {
-	kv := l.stateType()
-	var windows []int
-	for _, i := range layers {
-		if !source {
-			windows = append(windows, l.windows[i])
-		}
-	}
-	l.declareState(name, len(layers), ir.StateType{Page: pageRows, Window: commonWindow(windows), Source: source, Fields: []ir.Field{
-		{Name: "k", Elem: kv.OfKeys(), Shape: []int{h.KVHeads, h.HeadDim}}, {Name: "v", Elem: kv, Shape: []int{h.KVHeads, h.VDim}}}})
-}
-
-// declareState declares a state of the given number of layers.
-func (l *lowerer) declareState(name string, layers int, s ir.StateType) {
-	l.states = append(l.states, &ir.Value{Name: name[1:], Kind: ir.State, Count: []ir.Range{{Hi: layers}}, State: &s})
 }
 
 // stateType returns the element type of the KV cache; without kv_type, f32 for f32 weights.
@@ -227,25 +196,12 @@ func (m *Model) indexType() tensor.DType {
 	return tensor.F16
 }
 
-// commonWindow returns the window of all layers; 0 if they differ or have none.
-func commonWindow(windows []int) int {
-	for _, w := range windows {
-		if w != windows[0] {
-			return 0
-		}
-	}
-	if len(windows) == 0 {
-		return 0
-	}
-	return windows[0]
-}
-
 // checkAllUsed returns an error for a tensor with a standard name that no module
 // of this network reads. Omitting such a tensor silently would give wrong results.
 func (l *lowerer) checkAllUsed() {
 	used := map[string]bool{}
-	for _, d := range l.declared {
-		used[d.std] = true
+	for _, e := range l.elements {
+		used[e.std] = true
 	}
 	for _, std := range l.Tensors() {
 		form, _ := layerForm(std)

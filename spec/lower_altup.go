@@ -65,29 +65,13 @@ func (l *lowerer) streamWeight(name, std string, j int) string {
 			return apply("rows", apply("reshape", src[0], (l.Net.AltUp.Streams-1)*n, n), j*n, (j+1)*n)
 		})
 	}
-	d := declaration{name: name, std: std + ".{j}.weight", hi: l.Net.AltUp.Streams - 1, layered: true}
-	if !l.decls["@"+name] {
-		typ, mixed, block := tensor.Invalid, false, false
-		var first Tensor
-		for k := range d.hi {
-			t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", std, k)]
-			if !ok {
-				l.fail("tensor %s.%d.weight: missing; network_structure.altup has %d streams", std, k, d.hi+1)
-				return "@" + name
-			}
-			if k == 0 {
-				first, typ = t, t.DType
-			}
-			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
-		}
-		r := tensor.Source(strings.ReplaceAll(first.Pattern, "{j}", "{i}"))
-		if mixed {
-			typ = l.wide(block)
-			r = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: typ}
-		}
-		l.declare(d, typ, first.Shape, r)
+	t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", std, j)]
+	if !ok {
+		l.fail("tensor %s.%d.weight: missing; network_structure.altup has %d streams", std, j, l.Net.AltUp.Streams)
+		return "@" + name
 	}
-	return fmt.Sprintf("@%s[%d]", name, j)
+	return l.declare(&element{name: name, std: std + ".{j}.weight", layer: j, layered: true, typ: t.DType, block: t.DType.IsBlock(), shape: t.Shape,
+		transform: tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", "{i}"))})
 }
 
 // modalities writes the router of the alternating updates: one number in −1…1 for each
@@ -139,15 +123,15 @@ func (l *lowerer) corrected(predictions []string, y string) []string {
 
 // streamLayer writes a layer on residual streams. What it adds from its own embedding
 // goes to all streams but the first.
-func (l *lowerer) streamLayer(xs []string, run layerRun) []string {
+func (l *lowerer) streamLayer(xs []string) []string {
 	switch {
 	case l.Net.Streams.Count > 0:
-		return []string{l.streamedLayer(xs[0], run)}
+		return []string{l.streamedLayer(xs[0])}
 	case len(xs) == 1:
-		return []string{l.layer(xs[0], run)}
+		return []string{l.layer(xs[0])}
 	}
 	p := l.predicted(xs)
-	out := l.corrected(p, l.layer(p[l.Net.AltUp.Active], run))
+	out := l.corrected(p, l.layer(p[l.Net.AltUp.Active]))
 	if l.perLayerInput == "" {
 		return out
 	}

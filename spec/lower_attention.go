@@ -2,20 +2,20 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attention writes the self-attention of a run of layers on x, without the
+// attention writes the self-attention of a layer on x, without the
 // residual addition.
-func (l *lowerer) attention(x string, run layerRun) string {
+func (l *lowerer) attention(x string) string {
+	l.cache(l.s.part != "") // in front of the states of the parts
 	if l.Net.LatentAttention {
-		return l.attend(l.latentQueryKeyValue(x, run.rope), l.ownGate(x), run)
+		return l.attend(l.latentQueryKeyValue(x, l.ropeKind(l.at)), l.ownGate(x))
 	}
 	if l.Net.SharedKV {
-		return l.sharedKVAttention(x, run)
+		return l.sharedKVAttention(x)
 	}
 	h := l.Hyper
 	l.attendedTo = x
@@ -27,7 +27,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 		k = l.scaled("k", k, l.Net.KeyScale)
 	}
 	norm := func(position string) {
-		if l.Net.QKNormPosition != position || l.Net.QKNorm == "rope_layers" && run.rope == ropeNone {
+		if l.Net.QKNormPosition != position || l.Net.QKNorm == "rope_layers" && l.ropeKind(l.at) == ropeNone {
 			return
 		}
 		if q = l.qkNorm(q, "q", h.Heads); k != "" {
@@ -40,31 +40,28 @@ func (l *lowerer) attention(x string, run layerRun) string {
 			*p = l.t.op("clip", "clamp", []string{*p}, attrs{}.num("lo", -c).num("hi", c))
 		}
 	}
-	if q = l.rope("qr", q, run.rope, h.Heads); k != "" {
-		k = l.rope("kr", k, run.rope, h.KVHeads)
+	if q = l.rope("qr", q, l.ropeKind(l.at), h.Heads); k != "" {
+		k = l.rope("kr", k, l.ropeKind(l.at), h.KVHeads)
 	}
 	norm("after_rope")
-	if l.temperature != "" && (run.rope == ropeNone || l.Net.TemperatureRope) {
+	if l.temperature != "" && (l.ropeKind(l.at) == ropeNone || l.Net.TemperatureRope) {
 		q = l.t.op("q", "mul", []string{q, l.temperature}, nil)
 	}
 	if l.Net.Differential {
-		return l.attendTwice([3]string{q, k, v}, run)
+		return l.attendTwice([3]string{q, k, v})
 	}
-	return l.attend([3]string{q, k, v}, gate, run)
+	return l.attend([3]string{q, k, v}, gate)
 }
 
 // attend writes the token's row of the KV cache, attention on the cache, the gate on
 // its output (logits; "" if there is none) and the output projection.
-func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
-	kv := l.cache()
-	if l.s.part != "" {
-		kv = secondCache(kv)
-	}
+func (l *lowerer) attend(qkv [3]string, gate string) string {
+	kv := l.cache(l.s.part != "")
 	if qkv[1] != "" {
 		l.t.effect("kv_append", []string{kv, qkv[1], qkv[2]})
 	}
 	args := []string{qkv[0], kv}
-	a := l.attentionAttrs(run)
+	a := l.attentionAttrs()
 	if std := l.s.in("self_attn.relative_bias.weight"); l.has(std) {
 		args = append(args, l.weight("rel", std, nil))
 		buckets := l.tensors[layerName(std, l.at)].Shape[0]
@@ -92,29 +89,20 @@ func (l *lowerer) attend(qkv [3]string, gate string, run layerRun) string {
 	return l.bias("o", "wo_bias", sa+"wo", o, nil)
 }
 
-func (l *lowerer) attentionAttrs(run layerRun) attrs {
+func (l *lowerer) attentionAttrs() attrs {
 	n, h := l.Net, l.Hyper
 	a := attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads)
 	if l.s.std == "dec" {
 		a = a.flag("causal")
 	}
-	if run.scale != 0 {
-		a = a.num("scale", run.scale)
+	if l.attnScale(l.at) != 0 {
+		a = a.num("scale", l.attnScale(l.at))
 	}
-	for _, span := range []struct {
-		name string
-		sign int
-	}{{"window", 1}, {"chunk", -1}} {
-		var list []int
-		for _, w := range run.windows {
-			list = append(list, max(0, w*span.sign))
-		}
-		switch {
-		case run.mixedWindows() && slices.Max(list) > 0:
-			a = a.ints(span.name, list)
-		case list[0] > 0:
-			a = a.int(span.name, list[0])
-		}
+	switch w := l.windows[l.at]; {
+	case w > 0:
+		a = a.int("window", w)
+	case w < 0:
+		a = a.int("chunk", -w)
 	}
 	if n.GlobalTokens > 0 && l.s.std == "enc" {
 		a = a.int("global", n.GlobalTokens)
@@ -260,25 +248,18 @@ func (l *lowerer) perHeadNorm(hint, function, x, w string, heads int) string {
 
 // weightOfHeads concatenates norm weights that are stored as one tensor per head.
 func (l *lowerer) weightOfHeads(name, std string, heads int) string {
-	first := fmt.Sprintf("%s.0.weight", std)
-	d := l.declaration(name, first)
-	if l.decls["@"+d.name] {
-		return "@" + d.name
-	}
-	var parts []*tensor.Transform
-	typ := tensor.Invalid
+	e := l.elementOf(name, std+".0.weight")
+	e.std, e.shape = std+".weight", []int{heads * l.Hyper.HeadDim}
+	e.transform = &tensor.Transform{Op: "concat"}
 	for j := range heads {
 		t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", layerName(std, l.at), j)]
 		if !ok {
 			l.fail("tensor %s.%d.weight: missing; want one for each of %d heads", std, j, heads)
 			return "@" + name
 		}
-		typ = t.DType
-		parts = append(parts, tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j))))
+		e.transform.Args = append(e.transform.Args, tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j))))
 	}
-	d.std = std + ".weight"
-	l.declare(d, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Transform{Op: "concat", Args: parts})
-	return "@" + d.name
+	return l.declare(e)
 }
 
 // checkBuckets returns an error if the widths of relative position buckets do not

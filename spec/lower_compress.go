@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // compression returns the word of a layer's compression.
@@ -112,45 +111,49 @@ func (m *Model) requiredSharedKV(sa string, layer int) []string {
 // sharedKVAttention writes attention whose keys, one head, are also the values, between
 // low-rank projections of queries and outputs. Values are rotated with the keys, so the
 // output is rotated back.
-func (l *lowerer) sharedKVAttention(x string, run layerRun) string {
+func (l *lowerer) sharedKVAttention(x string) string {
 	h, sa := l.Hyper, l.s.in("self_attn.")
 	c := l.latentNorm("qa", "q_a_norm", l.affine("qa", "wq_a", sa+"wq_a", x))
 	q := l.affine("q", "wq_b", sa+"wq_b", c)
-	q = l.rope("qr", l.normWith("qn", "rms", q, "", "", l.Net.NormEps, 0, h.Heads), run.rope, h.Heads)
+	q = l.rope("qr", l.normWith("qn", "rms", q, "", "", l.Net.NormEps, 0, h.Heads), l.ropeKind(l.at), h.Heads)
 	kv := l.latentNorm("key", "kv_norm", l.affine("key", "wkv", sa+"wkv", x))
-	kv = l.rope("keyr", kv, run.rope, 1)
-	cache := l.cache()
+	kv = l.rope("keyr", kv, l.ropeKind(l.at), 1)
+	cache := l.cache(false)
 	l.t.effect("kv_append", []string{cache, kv, kv})
 	sinks := l.weight("sinks", sa+"sinks.weight", nil)
-	a := l.attentionAttrs(run)
+	a := l.attentionAttrs()
 	var o string
 	if word := l.Net.compression(l.at); word == "none" {
 		o = l.t.op("a", "attention", []string{q, cache, sinks}, a.flag("sinks"))
 	} else {
 		near := l.t.op("near", "attention", []string{q, cache}, a.flag("lse"))
-		far := l.farAttention(x, q, c, word, run)
+		far := l.farAttention(x, q, c, word)
 		o = l.t.op("a", "merge_attention", []string{near, far, sinks}, attrs{}.int("heads", h.Heads))
 	}
-	return l.groupedOutput(l.ropeWith("ar", o, l.cs[turn{back: true}.name(run.rope)], h.Heads))
+	return l.groupedOutput(l.ropeWith("ar", o, l.cs[turn{back: true}.name(l.ropeKind(l.at))], h.Heads))
 }
 
 // farAttention writes the compression of rows, and attention to the compressed rows.
-func (l *lowerer) farAttention(x, q, c, word string, run layerRun) string {
+func (l *lowerer) farAttention(x, q, c, word string) string {
 	h, n, sa := l.Hyper, l.Net, l.s.in("self_attn.")
 	every := n.windowRows(l.at)
-	entry := l.compressed("pool", sa+"pool", x, h.HeadDim, every, word, run.rope)
-	rows := l.perLayer("%compressed", n.compresses)
+	if word == "overlapping" {
+		l.indexRows()
+	}
+	entry := l.compressed("pool", sa+"pool", x, h.HeadDim, every, word, l.ropeKind(l.at))
+	kv := l.stateType()
+	rows := l.stateOf("compressed", l.at, &ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: kv.OfKeys(), Shape: []int{1, h.HeadDim}}, {Name: "v", Elem: kv, Shape: []int{1, h.HeadDim}}}})
 	l.t.effect("kv_append", []string{rows, entry, entry})
 	args, a := []string{q, rows}, attrs{}.int("heads", h.Heads).int("kv_heads", 1).flag("causal").flag("lse")
-	if run.scale != 0 {
-		a = a.num("scale", run.scale)
+	if l.attnScale(l.at) != 0 {
+		a = a.num("scale", l.attnScale(l.at))
 	}
 	if word == "separate" {
 		return l.t.op("far", "attention", args, a.int("every", every))
 	}
-	k := l.compressed("index_pool", sa+"index_pool", x, n.Indexer.HeadDim, every, word, run.rope)
+	k := l.compressed("index_pool", sa+"index_pool", x, n.Indexer.HeadDim, every, word, l.ropeKind(l.at))
 	iq := l.affine("iq", "index_wq", sa+"index_wq", c)
-	iq = l.ropeWith("iqr", iq, l.cs[run.rope], n.Indexer.Heads)
+	iq = l.ropeWith("iqr", iq, l.cs[l.ropeKind(l.at)], n.Indexer.Heads)
 	return l.t.op("far", "attention", append(args, l.choose(iq, k, x, every)), a.flag("selected"))
 }
 
@@ -162,15 +165,9 @@ func (l *lowerer) compressed(name, std, x string, dim, every int, word, rope str
 	if word == "overlapping" {
 		a, size = a.flag("overlap"), 10
 	}
-	state := "%" + name + "_" + word
-	has := func(layer int) bool { return l.Net.compression(layer) == word }
-	if !l.decls[state] {
-		l.decls[state] = true
-		_, all := l.layersWith(has)
-		l.declareState(state, all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: "s", Elem: tensor.F32, Shape: []int{size, dim}}}})
-	}
+	state := l.fixed(name+"_"+word, "s", size, dim)
 	bias := l.weight(name+"_bias", std+".bias", nil)
-	y := l.t.op(name, "pool_rows", []string{l.perLayer(state, has), kv, gate, bias}, a)
+	y := l.t.op(name, "pool_rows", []string{state, kv, gate, bias}, a)
 	y = l.normWith(name, "rms", y, l.weight(name+"_norm", std+"_norm.weight", nil), "", l.Net.NormEps, 0, 1)
 	return l.ropeWith(name, y, l.cs[turn{shift: 1 - every}.name(rope)], 1)
 }
@@ -212,12 +209,4 @@ func (l *lowerer) groupedOutput(o string) string {
 		parts[0] = l.t.op("og", "concat", parts, nil)
 	}
 	return l.affine("o", "wo_b", sa+"wo_b", parts[0])
-}
-
-// compressedState declares the compressed rows.
-func (l *lowerer) compressedState() {
-	if _, all := l.layersWith(l.Net.compresses); all > 0 {
-		kv, d := l.stateType(), l.s.hyper.HeadDim
-		l.declareState("%compressed", all, ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: kv.OfKeys(), Shape: []int{1, d}}, {Name: "v", Elem: kv, Shape: []int{1, d}}}})
-	}
 }

@@ -13,7 +13,7 @@ func (l *lowerer) cross(x string) string {
 	if l.Net.AttnScale != 0 {
 		a = a.num("scale", l.Net.AttnScale)
 	}
-	c := l.t.op("c", "attention", []string{q, "%cross"}, a)
+	c := l.t.op("c", "attention", []string{q, l.rows("cross", l.at, l.Hyper, true)}, a)
 	c = l.affine("c", "cross_wo", ca+"wo", c)
 	x = l.t.op("xc", "add", []string{x, c}, nil)
 	x, _ = l.postNorm("xc", "cross_post_norm", ca+"post_norm", x)
@@ -22,7 +22,7 @@ func (l *lowerer) cross(x string) string {
 
 // writeCross writes, at the end of the encoder's graph, the keys and values for
 // the decoder's cross-attention.
-func (l *lowerer) writeCross(x string) string {
+func (l *lowerer) writeCross(x string) {
 	var dec *stack
 	for _, s := range l.stacks() {
 		if s.std == "dec" {
@@ -32,13 +32,13 @@ func (l *lowerer) writeCross(x string) string {
 	enc, text, at := l.s, l.t, l.at
 	l.s, l.Hyper, l.at = dec, dec.hyper, 0
 	defer func() { l.s, l.Hyper, l.t, l.at = enc, enc.hyper, text, at }()
-	result, carry := l.t.fresh("hidden"), l.t.fresh("h")
-	l.t.open([]string{result}, 0, dec.hyper.Layers, []string{carry}, []string{x})
 	ca := dec.in("cross_attn.")
-	k := l.affine("ck", "cross_wk", ca+"wk", carry)
-	v := l.affine("cv", "cross_wv", ca+"wv", carry)
-	l.t.effect("kv_append", []string{"%cross", k, v})
-	l.t.close(carry)
-	l.state("%cross", l.Hyper, l.allLayers(), true)
-	return result
+	for i := range dec.hyper.Layers {
+		l.at = i
+		l.t.begin(i)
+		k := l.affine("ck", "cross_wk", ca+"wk", x)
+		v := l.affine("cv", "cross_wv", ca+"wv", x)
+		l.t.effect("kv_append", []string{l.rows("cross", i, l.Hyper, true), k, v})
+		l.t.end()
+	}
 }

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"math"
-	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -10,7 +9,7 @@ import (
 // attendTwice writes differential attention (Ye et al. 2024, §2.1): the heads' halves are
 // two attentions over keys of their own and the same values, which join a head of each half.
 // Their difference is normed by head.
-func (l *lowerer) attendTwice(qkv [3]string, run layerRun) string {
+func (l *lowerer) attendTwice(qkv [3]string) string {
 	h := l.Hyper
 	half := func(hint, x string, heads, dim int) []string {
 		return l.splitInto(x, []string{hint, hint}, []int{heads / 2 * dim, heads / 2 * dim})
@@ -19,23 +18,19 @@ func (l *lowerer) attendTwice(qkv [3]string, run layerRun) string {
 	values := l.t.op("vj", "join_heads", v, attrs{}.int("heads", h.KVHeads/2).int("b_heads", h.KVHeads/2))
 	var a [2]string
 	l.Hyper.Heads, l.Hyper.KVHeads = h.Heads/2, h.KVHeads/2
-	caches := []string{l.cache(), secondCache(l.cache())}
+	caches := []string{l.cache(false), l.cache(true)}
 	for i, kv := range caches {
 		l.t.effect("kv_append", []string{kv, k[i], values})
 	}
 	for i, kv := range caches {
-		a[i] = l.t.op("a", "attention", []string{q[i], kv}, l.attentionAttrs(run))
+		a[i] = l.t.op("a", "attention", []string{q[i], kv}, l.attentionAttrs())
 	}
 	l.Hyper = h
-	var start, rest []float64
-	for i := range l.layersOfRun {
-		start = append(start, 0.8-0.6*math.Exp(-0.3*float64(l.at+i)))
-		rest = append(rest, 1-start[i])
-	}
-	second := l.t.op("a", "add", []string{l.t.op("a", "mul", []string{a[1], l.lambda()}, nil), l.t.op("a", "scale", []string{a[1]}, attrs{}.nums("by", start))}, nil)
+	start := 0.8 - 0.6*math.Exp(-0.3*float64(l.at))
+	second := l.t.op("a", "add", []string{l.t.op("a", "mul", []string{a[1], l.lambda()}, nil), l.t.op("a", "scale", []string{a[1]}, attrs{}.num("by", start))}, nil)
 	d := l.t.op("d", "sub", []string{a[0], second}, nil)
 	d = l.normOp("d", "rms", d, "", "", 0, h.Heads/2)
-	d = l.t.op("d", "scale", []string{d}, attrs{}.nums("by", rest))
+	d = l.t.op("d", "scale", []string{d}, attrs{}.num("by", 1-start))
 	wo := l.s.in("self_attn.wo")
 	return l.bias("o", "wo_bias", wo, l.linear("o", "wo", wo, d, nil), nil)
 }
@@ -50,14 +45,4 @@ func (l *lowerer) lambda() string {
 		}
 		return of("sub", of("exp", of("dot", src[0], src[1])), of("exp", of("dot", src[2], src[3])))
 	})
-}
-
-// secondCache returns the reference to the second KV cache of a layer from that to its
-// first one.
-func secondCache(first string) string {
-	name, index, indexed := strings.Cut(first, "[")
-	if name += "_second"; indexed {
-		name += "[" + index
-	}
-	return name
 }

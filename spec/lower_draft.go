@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"maps"
-
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -35,9 +33,9 @@ func (l *lowerer) features(x string) string {
 func (l *lowerer) inner() *lowerer {
 	if l.draftLowerer == nil {
 		l.Draft.Model.declared = map[string]declaration{}
-		d := &lowerer{Model: l.Draft.Model, decls: l.decls, read: map[string]bool{}, prefix: "draft_"}
+		d := &lowerer{Model: l.Draft.Model, decls: l.decls, refs: l.refs, read: map[string]bool{}, prefix: "draft_"}
 		d.enter(&d.stacks()[0])
-		d.kv = "%draft_kv"
+		d.kv = "draft_kv"
 		l.draftLowerer = d
 	}
 	return l.draftLowerer
@@ -71,7 +69,7 @@ func (l *lowerer) draft() {
 			in.Net.UseSelfAttnPreNorm = false
 		}
 	}
-	x = in.layers("xn", x)
+	x = in.layers(x)
 	x = in.t.op("last", "rows", []string{x, "%out_rows"}, nil)
 	n, _ := in.norm("n", "out_norm", "dec.output_norm", x, in.Net.OutputNormBase)
 	if z = n; d.Taps != nil {
@@ -79,10 +77,12 @@ func (l *lowerer) draft() {
 	}
 	p := in.t.op("p", "matmul", []string{n, l.draftHead()}, nil)
 	in.yield(map[string]string{ir.DraftGraph: in.t.op("p", "concat", []string{p, z}, nil)}, ir.DraftGraph)
-	in.state(in.kv, in.Hyper, []int{0}, false)
-	in.indexState()
 	in.checkAllUsed()
-	l.adopt(in)
+	if l.err == nil {
+		l.err = in.err
+	}
+	l.t = in.t
+	l.beforeDecode(ir.DraftGraph)
 }
 
 // draftWidth returns the number of columns of the states that the draft layer reads.
@@ -110,18 +110,4 @@ func (l *lowerer) draftHead() string {
 		c = rowsCut(0, l.Draft.Columns)
 	}
 	return in.weight("head", draftHead, c)
-}
-
-// adopt adds the declarations and the graph of the draft layer to those of the model.
-func (l *lowerer) adopt(in *lowerer) {
-	l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
-	maps.Copy(l.declared, in.declared)
-	if l.err == nil {
-		l.err = in.err
-	}
-	decode := l.graphs[len(l.graphs)-1]
-	l.t = in.t
-	l.graphs = l.graphs[:len(l.graphs)-1]
-	l.graph(ir.DraftGraph)
-	l.graphs = append(l.graphs, decode) // the last graph must be the one with the model's results
 }

@@ -23,11 +23,10 @@ func (l *lowerer) encode() {
 	}
 	l.ropeTables()
 	l.globalTokens()
-	x := l.layers("xn", l.embedding())
+	x := l.layers(l.embedding())
 	x, _ = l.norm("xn", "out_norm", "enc.output_norm", x, l.Net.OutputNormBase)
-	l.state(l.kv, l.Hyper, l.allLayers(), true)
 	if !alone {
-		x = l.writeCross(x)
+		l.writeCross(x)
 	}
 	out["hidden"] = x
 	if alone {
@@ -134,13 +133,13 @@ func (l *lowerer) embeddingDense(x string) string {
 func (l *lowerer) meanOfTokens(x string) string {
 	h := l.Hyper
 	h.KVHeads, h.HeadDim, h.VDim = h.Heads, h.Hidden/h.Heads, h.Hidden/h.Heads
-	l.state("%pool", h, []int{0}, true)
-	result, carry := l.t.fresh("mean"), l.t.fresh("h")
-	l.t.open([]string{result}, 0, 1, []string{carry}, []string{x})
-	l.t.effect("kv_append", []string{"%pool", carry, carry})
-	q := l.t.op("q", "scale", []string{carry}, attrs{}.num("by", 0))
-	l.t.close(l.t.op("mean", "attention", []string{q, "%pool"}, attrs{}.int("heads", h.Heads).int("kv_heads", h.Heads)))
-	return result
+	pool := l.rows("pool", 0, h, true)
+	l.t.begin(0)
+	l.t.effect("kv_append", []string{pool, x, x})
+	q := l.t.op("q", "scale", []string{x}, attrs{}.num("by", 0))
+	mean := l.t.op("mean", "attention", []string{q, pool}, attrs{}.int("heads", h.Heads).int("kv_heads", h.Heads))
+	l.t.end()
+	return mean
 }
 
 // maskedLogits writes the masked-LM head (Devlin et al. 2019): a dense layer with

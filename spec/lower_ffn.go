@@ -3,7 +3,6 @@ package spec
 import (
 	"strings"
 
-	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -49,13 +48,7 @@ func (l *lowerer) shiftedFFN(x string) string {
 	if !l.has(std) {
 		return x
 	}
-	has := func(layer int) bool { return l.hasAt(std, layer) }
-	if !l.decls["%ffn_shift"] {
-		l.decls["%ffn_shift"] = true
-		_, all := l.layersWith(has)
-		l.declareState("%ffn_shift", all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: "x", Elem: tensor.F32, Shape: []int{l.Hyper.Hidden}}}})
-	}
-	before := l.t.op("sh", "token_shift", []string{l.perLayer("%ffn_shift", has), x}, nil)
+	before := l.t.op("sh", "token_shift", []string{l.fixed("ffn_shift", "x", l.Hyper.Hidden), x}, nil)
 	delta := l.t.op("sh", "mul", []string{l.t.op("sh", "sub", []string{before, x}, nil), l.vector("ffn_shift", std)}, nil)
 	return l.t.op("m", "add", []string{x, delta}, nil)
 }

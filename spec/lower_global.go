@@ -23,9 +23,10 @@ func (l *lowerer) withGlobal(local string) string {
 	for i, name := range globals {
 		p[i] = l.affine("g", name, l.s.in("self_attn."+name), l.attendedTo)
 	}
-	l.t.effect("kv_append", []string{"%global", p[1], p[2]})
 	h := l.Hyper
-	all := l.t.op("g", "attention", []string{p[0], "%global"}, attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads))
+	rows := l.rows("global", l.at, h, true)
+	l.t.effect("kv_append", []string{rows, p[1], p[2]})
+	all := l.t.op("g", "attention", []string{p[0], rows}, attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads))
 	rest := l.t.op("g", "shift", []string{l.t.op("g", "scale", []string{l.isGlobal}, attrs{}.num("by", -1))}, attrs{}.num("by", 1))
 	return l.t.op("a", "add", []string{l.t.op("a", "mul", []string{local, rest}, nil), l.t.op("g", "mul", []string{all, l.isGlobal}, nil)}, nil)
 }
@@ -45,5 +46,4 @@ func (l *lowerer) globalTokens() {
 		return &tensor.Transform{Op: "concat", Args: []*tensor.Transform{part(0, n, 1), part(n, rows, 0)}}
 	}}
 	l.isGlobal = l.t.op("is_global", "embed", []string{"%pos", l.weight("is_global", std, ones)}, nil)
-	l.state("%global", l.Hyper, l.allLayers(), true)
 }

@@ -5,34 +5,6 @@ import (
 	"slices"
 )
 
-// A layerRun is a range of consecutive layers of one structure; their windows may differ.
-type layerRun struct {
-	lo, hi  int
-	rope    string
-	scale   float64 // of attention scores; 0: 1/√head_dim
-	windows []int   // one per layer
-}
-
-func (r layerRun) mixedWindows() bool {
-	return slices.ContainsFunc(r.windows, func(w int) bool { return w != r.windows[0] })
-}
-
-// runs splits the layers into ranges of equal structure.
-func (l *lowerer) runs() []layerRun {
-	var out []layerRun
-	for i := range l.Hyper.Layers {
-		kind, scale := l.ropeKind(i), l.attnScale(i)
-		tapped := l.Draft != nil && slices.Contains(l.Draft.Taps, i)
-		if n := len(out); n > 0 && !tapped && out[n-1].rope == kind && out[n-1].scale == scale && l.kind(l.s, i) == l.kind(l.s, i-1) {
-			out[n-1].hi++
-			out[n-1].windows = append(out[n-1].windows, l.windows[i])
-			continue
-		}
-		out = append(out, layerRun{i, i + 1, kind, scale, []int{l.windows[i]}})
-	}
-	return out
-}
-
 // attnScale returns the factor on a layer's scores; 0 means 1/√head_dim.
 func (l *lowerer) attnScale(layer int) float64 {
 	scale := l.Net.AttnScale
@@ -52,15 +24,17 @@ func (l *lowerer) attnScale(layer int) float64 {
 	return scale / float64(layer+1)
 }
 
-// layers writes one repeat per run; hint is the name of the results.
-func (l *lowerer) layers(hint, x string) string {
+// layers writes the layers.
+func (l *lowerer) layers(x string) string {
 	xs := l.openStreams(x)
-	for _, run := range l.runs() {
-		l.at, l.layersOfRun, l.Hyper = run.lo, run.hi-run.lo, l.sizesAt(l.s, run.lo)
-		if l.Draft != nil && slices.Contains(l.Draft.Taps, run.lo) {
-			l.tapped[run.lo] = xs[0]
+	for i := range l.Hyper.Layers {
+		l.at, l.Hyper = i, l.sizesAt(l.s, i)
+		if l.Draft != nil && slices.Contains(l.Draft.Taps, i) {
+			l.tapped[i] = xs[0]
 		}
-		xs = l.repeat(hint, xs, run, func(xs []string) []string { return l.streamLayer(xs, run) })
+		l.t.begin(i)
+		xs = l.streamLayer(xs)
+		l.t.end()
 	}
 	l.at, l.Hyper = 0, l.s.hyper
 	return l.closeStreams(xs)
@@ -68,15 +42,15 @@ func (l *lowerer) layers(hint, x string) string {
 
 // layer writes a layer's one or two parts. Experts of a layer with two parts read what its
 // first FFN reads, and their output is added at the end.
-func (l *lowerer) layer(x string, run layerRun) string {
+func (l *lowerer) layer(x string) string {
 	in := x
-	x = l.layerPart(x, run)
-	if l.Net.convolves(l.s, run.lo) {
+	x = l.layerPart(x)
+	if l.Net.convolves(l.s, l.at) {
 		x = l.convolution(in, x)
 	}
 	if l.Net.LayerParts == 2 {
 		l.s.part = secondPart
-		x = l.layerPart(x, run)
+		x = l.layerPart(x)
 		l.s.part = ""
 	}
 	if l.shortcut != "" {
@@ -88,14 +62,14 @@ func (l *lowerer) layer(x string, run layerRun) string {
 
 // layerPart writes a token mixer and an FFN with their norms and residual additions.
 // Either of them may be missing.
-func (l *lowerer) layerPart(x string, run layerRun) string {
+func (l *lowerer) layerPart(x string) string {
 	n := l.Net
-	if l.s.std == "dec" && len(n.mixers(run.lo)) == 0 {
+	if l.s.std == "dec" && len(n.mixers(l.at)) == 0 {
 		return l.onlyFFN(x)
 	}
 	h := x
-	if n.sharedAt(run.lo) {
-		h = l.t.op("h", "add", []string{x, l.sharedBlock(x, run)}, nil)
+	if n.sharedAt(l.at) {
+		h = l.t.op("h", "add", []string{x, l.sharedBlock(x)}, nil)
 	}
 	if n.UseSelfAttnPreNorm {
 		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, n.AttnPreNormBase)
@@ -103,7 +77,7 @@ func (l *lowerer) layerPart(x string, run layerRun) string {
 	if l.beside != "" {
 		h = l.t.op("h", "concat", []string{l.beside, h}, nil)
 	}
-	a := l.mix(h, run)
+	a := l.mix(h)
 	if n.IsParallelAttn || n.MLPAttnShareInput {
 		in := h
 		if n.MLPAttnShareInput {
@@ -117,7 +91,7 @@ func (l *lowerer) layerPart(x string, run layerRun) string {
 	if n.ResidualNormed {
 		residual = h
 	}
-	x1 := l.t.op("x1", "add", []string{l.scaled("res", residual, l.mixResidual(run)), a}, nil)
+	x1 := l.t.op("x1", "add", []string{l.scaled("res", residual, l.mixResidual()), a}, nil)
 	x1 = l.laurel(h, x1)
 	in := x1
 	if post, ok := l.postNorm("p", "attn_post_norm", l.s.in("self_attn.post_norm"), x1); ok {
@@ -135,7 +109,7 @@ func (l *lowerer) layerPart(x string, run layerRun) string {
 		x1 = l.cross(x1)
 		in = x1
 	}
-	if l.ffnOf(run.lo) == "none" {
+	if l.ffnOf(l.at) == "none" {
 		return l.layerEnd(x1)
 	}
 	m, normed := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), in, n.FFNPreNormBase)

@@ -47,7 +47,7 @@ func (n LinearAttention) filled() LinearAttention {
 
 // linearAttention writes linear attention: projections, convolution, the recurrence,
 // and the gated norm of its output.
-func (l *lowerer) linearAttention(x string, run layerRun) string {
+func (l *lowerer) linearAttention(x string) string {
 	n, la := l.Net.Linear.filled(), l.s.in("linear_attn.")
 	qkv := l.linearProjection(x, n)
 	switch {
@@ -64,19 +64,19 @@ func (l *lowerer) linearAttention(x string, run layerRun) string {
 	for i, which := range []string{"q", "k"} {
 		parts[i] = l.linearNorm(parts[i], which, n)
 		if n.Rope {
-			parts[i] = l.rope(which+"r", parts[i], run.rope, n.KeyHeads)
+			parts[i] = l.rope(which+"r", parts[i], l.ropeKind(l.at), n.KeyHeads)
 		}
 		if per := n.Heads / n.KeyHeads; n.Order == "tiled" && per > 1 {
 			parts[i] = l.t.op(which, "concat", slices.Repeat(parts[i:i+1], per), nil)
 		}
 	}
-	state := l.fixedState("linear", "%linear", "s", n.Heads, n.KeyDim, n.ValueDim)
+	state := l.fixed("linear", "s", n.Heads, n.KeyDim, n.ValueDim)
 	args := append([]string{state}, parts...)
 	a := attrs{}.int("heads", n.Heads)
 	if n.KeyHeads != n.Heads && n.Order == "grouped" {
 		a = a.int("key_heads", n.KeyHeads)
 	}
-	a = l.fixedDecay(a, run, n)
+	a = l.fixedDecay(a, n)
 	if n.Decay == "head" || n.Decay == "channel" {
 		args, a = append(args, l.linearDecay(x, n)), a.word("decay", n.Decay)
 	}
@@ -144,7 +144,7 @@ func (l *lowerer) linearNorm(x, which string, n LinearAttention) string {
 }
 
 // fixedDecay adds the attributes of a decay that does not depend on the input.
-func (l *lowerer) fixedDecay(a attrs, run layerRun, n LinearAttention) attrs {
+func (l *lowerer) fixedDecay(a attrs, n LinearAttention) attrs {
 	var slopes []float64
 	switch n.Decay {
 	case "alibi":
@@ -164,14 +164,7 @@ func (l *lowerer) fixedDecay(a attrs, run layerRun, n LinearAttention) attrs {
 	if !n.ByLayer {
 		return a
 	}
-	var by []float64
-	for i := run.lo; i < run.hi; i++ {
-		by = append(by, 1-float64(i-n.First)/(float64(l.Hyper.Layers-1)+1e-5)+1e-5)
-	}
-	if len(by) == 1 {
-		return a.num("slope_scale", by[0])
-	}
-	return a.nums("slope_scale", by)
+	return a.num("slope_scale", 1-float64(l.at-n.First)/(float64(l.Hyper.Layers-1)+1e-5)+1e-5)
 }
 
 // linearDecay writes the logarithm of the decay of each head or key channel.

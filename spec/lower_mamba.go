@@ -16,7 +16,7 @@ func scanMixer() *mixer {
 }
 
 // selectiveScan writes Mamba (Gu and Dao 2023, algorithm 2 and figure 3).
-func (l *lowerer) selectiveScan(x string, run layerRun) string {
+func (l *lowerer) selectiveScan(x string) string {
 	ma := l.s.in("scan.")
 	a := l.tensors[layerName(ma+"a_log.weight", l.at)].Shape
 	dt := l.tensors[layerName(ma+"dt.weight", l.at)].Shape
@@ -39,7 +39,7 @@ func (l *lowerer) selectiveScan(x string, run layerRun) string {
 	}
 	step := l.affine("dt", "scan_dt", ma+"dt", parts[0])
 	step = l.t.op("dt", "softplus", []string{step}, nil)
-	y := l.t.op("y", "selective_scan", []string{l.fixedState("selective_scan", "%scan", "h", width, state), u, step, parts[1], parts[2],
+	y := l.t.op("y", "selective_scan", []string{l.fixed("scan", "h", width, state), u, step, parts[1], parts[2],
 		l.decayRate("scan_a", ma+"a_log", []int{width, state}, -1, 1)}, nil)
 	skip := l.t.op("s", "mul", []string{u, l.weight("scan_d", ma+"d.weight", nil)}, nil)
 	y = l.t.op("y", "add", []string{y, skip}, nil)
@@ -89,7 +89,7 @@ func ssdMixer() *mixer {
 // ssd writes Mamba-2 (Dao and Gu 2024, §7.1) as linear attention: C are the
 // queries, B the keys, x the values, and the step size dt scales both what is written
 // and the decay.
-func (l *lowerer) ssd(x string, run layerRun) string {
+func (l *lowerer) ssd(x string) string {
 	n, ma := l.Net.SSD, l.s.in("ssd.")
 	width, bc := n.Heads*n.HeadDim, n.Groups*n.StateSize
 	scales := n.Scales
@@ -126,7 +126,7 @@ func (l *lowerer) ssd(x string, run layerRun) string {
 		a = a.int("key_heads", n.Groups)
 	}
 	skip := l.weight("ssd_d", ma+"d.weight", rowVectorOf(l.tensors[layerName(ma+"d.weight", l.at)]))
-	y := l.t.op("y", "linear_recurrence", []string{l.fixedState("ssd", "%ssd", "s", n.Heads, n.StateSize, n.HeadDim), p[2], p[1], p[0], decay, dt, skip},
+	y := l.t.op("y", "linear_recurrence", []string{l.fixed("ssd", "s", n.Heads, n.StateSize, n.HeadDim), p[2], p[1], p[0], decay, dt, skip},
 		a.word("decay", "head").flag("beta").flag("skip"))
 	y = l.gatedNorm(ma, y, z, &n.Norm, n.Groups, width)
 	return l.affine("o", "ssd_wo", ma+"wo", y)

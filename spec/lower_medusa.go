@@ -14,10 +14,15 @@ func (l *lowerer) medusa() {
 	} else {
 		l.medusaHeads()
 	}
-	decode := l.graphs[len(l.graphs)-1]
-	l.graphs = l.graphs[:len(l.graphs)-1]
-	l.graph(ir.DraftGraph)
-	l.graphs = append(l.graphs, decode) // the last graph must be the one with the model's results
+	l.beforeDecode(ir.DraftGraph)
+}
+
+// beforeDecode ends the graph before the decoder's, because the last graph must be the one
+// with the model's results.
+func (l *lowerer) beforeDecode(name string) {
+	l.graph(name)
+	n := len(l.graphs)
+	l.graphs[n-2], l.graphs[n-1] = l.graphs[n-1], l.graphs[n-2]
 }
 
 // medusaHeads writes the heads. Their input is %hidden, the output rows of the
@@ -61,8 +66,7 @@ func (l *lowerer) medusaWeight(name, stored string, rows int) string {
 		c := rowsCut(0, rows)
 		transform, shape[0] = c.apply(transform), rows
 	}
-	l.declare(declaration{name: name, std: stored}, t.DType, shape, transform)
-	return "@" + name
+	return l.declare(&element{name: name, std: stored, layer: -1, typ: t.DType, block: t.DType.IsBlock(), shape: shape, transform: transform})
 }
 
 // medusaLogits projects the heads' states through the checkpoint's own matrices,

@@ -2,23 +2,21 @@ package spec
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// mix writes the token mixers of a run of layers on x and adds their outputs.
-func (l *lowerer) mix(x string, run layerRun) string {
+// mix writes the layer's token mixers on x and adds their outputs.
+func (l *lowerer) mix(x string) string {
 	n, sum := l.Net, ""
-	for _, word := range n.mixers(run.lo) {
+	for _, word := range n.mixers(l.at) {
 		var y string
 		by := n.AttnOutScale
 		if mx := mixerOf(word); mx == nil {
-			y = l.attention(l.scaled("h", x, n.AttnInScale), run)
+			y = l.attention(l.scaled("h", x, n.AttnInScale))
 		} else {
-			y = mx.write(l, x, run)
+			y = mx.write(l, x)
 			out, _ := mx.scales(n)
 			by = cmp.Or(out, by)
 		}
@@ -32,50 +30,15 @@ func (l *lowerer) mix(x string, run layerRun) string {
 	return sum
 }
 
-// mixResidual returns the factor on the residual of a run's token mixer.
-func (l *lowerer) mixResidual(run layerRun) float64 {
-	for _, word := range l.Net.mixers(run.lo) {
+// mixResidual returns the factor on the residual of the layer's token mixer.
+func (l *lowerer) mixResidual() float64 {
+	for _, word := range l.Net.mixers(l.at) {
 		if mx := mixerOf(word); mx != nil {
 			_, by := mx.scales(l.Net)
 			return cmp.Or(by, l.Net.AttnResidual)
 		}
 	}
 	return l.Net.AttnResidual
-}
-
-// layersWith returns the layers before the current run that have the mixer, and the
-// number of all layers that have it.
-func (l *lowerer) layersWith(has func(layer int) bool) (before, all int) {
-	for i := range l.Hyper.Layers {
-		if has(i) {
-			if all++; i < l.at {
-				before++
-			}
-		}
-	}
-	return before, all
-}
-
-// perLayer returns the reference to the element of a state with one element for each
-// layer that has the mixer.
-func (l *lowerer) perLayer(name string, has func(layer int) bool) string {
-	before, _ := l.layersWith(has)
-	if before == l.at {
-		return name
-	}
-	return fmt.Sprintf("%s[i-%d]", name, l.at-before)
-}
-
-// fixedState declares a fixed state of the layers that have the mixer and returns the
-// reference to the current layer's element.
-func (l *lowerer) fixedState(word, name, field string, dims ...int) string {
-	has := func(layer int) bool { return l.Net.mixes(layer, word) }
-	if !l.decls[name] {
-		l.decls[name] = true
-		_, all := l.layersWith(has)
-		l.declareState(name, all, ir.StateType{Fixed: true, Fields: []ir.Field{{Name: field, Elem: tensor.F32, Shape: dims}}})
-	}
-	return l.perLayer(name, has)
 }
 
 // built declares a weight that a transform of one or more tensors makes, and returns
@@ -85,33 +48,21 @@ func (l *lowerer) built(name string, stds []string, shape []int, computes bool, 
 	if !l.has(stds[0]) {
 		return ""
 	}
-	d := l.declaration(name, stds[0])
-	if l.decls["@"+d.name] {
-		return "@" + d.name
-	}
-	typ := l.tensors[layerName(stds[0], d.lo)].DType
-	mixed, block := computes, typ.IsBlock()
+	e := l.elementOf(name, stds[0])
+	e.shape, e.wide = shape, computes
 	var src []*tensor.Transform
 	for _, std := range stds {
-		first := l.tensors[layerName(std, d.lo)]
-		for i := d.lo; i < d.hi; i++ {
-			t, ok := l.tensors[layerName(std, i)]
-			if !ok || t.Pattern != first.Pattern {
-				l.fail("tensor %s: missing, or stored under another name than in layer %d", layerName(std, i), d.lo)
-				return "@" + d.name
-			}
-			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
+		t, ok := l.tensors[layerName(std, l.at)]
+		if !ok {
+			l.fail("tensor %s: missing", layerName(std, l.at))
+			return "@" + name
 		}
-		src = append(src, tensor.Source(first.Pattern))
+		e.wide, e.block = e.wide || t.DType != e.typ, e.block || t.DType.IsBlock()
+		src = append(src, tensor.Source(t.Pattern))
 		l.read[std] = true
 	}
-	r := f(src)
-	if mixed {
-		typ = l.wide(block)
-		r = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: typ}
-	}
-	l.declare(d, typ, shape, r)
-	return "@" + d.name
+	e.transform = f(src)
+	return l.declare(e)
 }
 
 // apply returns a transform of one operand.
@@ -142,7 +93,7 @@ func (l *lowerer) convolved(word, hint, x string, kernels []string, factor func(
 		return x
 	}
 	name := strings.TrimSuffix(word, "_conv") + "_conv"
-	state := l.fixedState(word, "%"+name, "x", taps-1, cols)
+	state := l.fixed(name, "x", taps-1, cols)
 	w := l.built(name, withSuffix(kernels, ".weight"), []int{taps, cols}, true, func(src []*tensor.Transform) *tensor.Transform {
 		for i := range src {
 			src[i] = apply("reshape", src[i], l.tensors[layerName(kernels[i]+".weight", l.at)].elements()/taps, taps)

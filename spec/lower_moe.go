@@ -184,41 +184,26 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 // expertWeight declares a weight that is stored as one tensor per expert.
 func (l *lowerer) expertWeight(name, part, kind string) string {
 	std := l.s.in("moe.expert.{j}." + part + kind)
-	at := func(i, j int) (Tensor, bool) {
-		t, ok := l.tensors[strings.Replace(layerName(std, i), "{j}", fmt.Sprint(j), 1)]
-		return t, ok
-	}
-	first, ok := at(l.at, 0)
+	at := func(j int) string { return strings.Replace(layerName(std, l.at), "{j}", fmt.Sprint(j), 1) }
+	first, ok := l.tensors[at(0)]
 	if !ok {
 		return ""
 	}
-	d := l.declaration(name, strings.Replace(std, "{j}", "0", 1))
-	d.std, d.experts = std, l.usedExperts()
-	if l.decls["@"+d.name] {
-		return "@" + d.name
-	}
-	typ, mixed, block := first.DType, false, first.DType.IsBlock()
-	for i := d.lo; i < d.hi; i++ {
-		for j := range d.experts {
-			t, ok := at(i, j)
-			switch {
-			case !ok:
-				l.fail("tensor %s: missing for expert %d of layer %d", std, j, i)
-			case t.Pattern != first.Pattern:
-				l.fail("tensors %q and %q map to %s, but one pattern must match all experts", first.File, t.File, std)
-			case fmt.Sprint(t.Shape) != fmt.Sprint(first.Shape):
-				l.fail("tensor %q: shape %v, want %v, that of %q", t.File, t.Shape, first.Shape, first.File)
-			}
-			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
+	e := l.elementOf(name, strings.Replace(std, "{j}", "0", 1))
+	e.std, e.experts, e.transform = std, l.usedExperts(), tensor.Source(first.Pattern)
+	for j := range e.experts {
+		t, ok := l.tensors[at(j)]
+		switch {
+		case !ok:
+			l.fail("tensor %s: missing for expert %d of layer %d", std, j, l.at)
+		case t.Pattern != first.Pattern:
+			l.fail("tensors %q and %q map to %s, but one pattern must match all experts", first.File, t.File, std)
+		case !slices.Equal(t.Shape, first.Shape):
+			l.fail("tensor %q: shape %v, want %v, that of %q", t.File, t.Shape, first.Shape, first.File)
 		}
+		e.wide, e.block = e.wide || t.DType != e.typ, e.block || t.DType.IsBlock()
 	}
-	transform := tensor.Source(first.Pattern)
-	if mixed {
-		typ = l.wide(block)
-		transform = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{transform}, Type: typ}
-	}
-	l.declare(d, typ, first.Shape, transform)
-	return "@" + d.name
+	return l.declare(e)
 }
 
 // sharedExpert writes the FFN that every token passes. With a gate it is a
@@ -270,13 +255,9 @@ func (l *lowerer) onlyExpert(name, std string) string {
 	if !l.has(std) {
 		return ""
 	}
-	d := l.declaration(name, std)
-	d.experts = 1
-	if !l.decls["@"+d.name] {
-		t := l.tensors[layerName(std, d.lo)]
-		l.declare(d, t.DType, t.Shape, tensor.Source(t.Pattern))
-	}
-	return "@" + d.name
+	e := l.elementOf(name, std)
+	e.experts, e.transform = 1, tensor.Source(l.tensors[layerName(std, l.at)].Pattern)
+	return l.declare(e)
 }
 
 // stackedWeight declares a weight from a tensor of all experts. Its shape is
@@ -290,12 +271,9 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	if !l.has(std) {
 		return ""
 	}
-	d := l.declaration(name, std)
-	d.experts = l.usedExperts()
-	if l.decls["@"+d.name] {
-		return "@" + d.name
-	}
-	t := l.tensors[layerName(std, d.lo)]
+	w := l.elementOf(name, std)
+	w.experts = l.usedExperts()
+	t := l.tensors[layerName(std, l.at)]
 	e, size := l.Net.ExpertCount, 1
 	if n := e + l.Net.MoEZeroExperts; len(t.Shape) == 3 && t.Shape[0] == n {
 		e = n // the last ones are not read
@@ -307,7 +285,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	shape := append([]int(nil), t.Shape...)
 	if shape[0]%e != 0 || kind == ".weight" && len(shape) < 2 || len(shape) > 3 {
 		l.fail("tensor %q: shape %v, want the matrices of %d experts", t.File, t.Shape, e)
-		return "@" + d.name
+		return "@" + name
 	}
 	switch {
 	case shape[0] != e || len(shape) == 1:
@@ -323,8 +301,8 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	if both {
 		r, shape = l.halfOfGateUp(part, r, shape)
 	}
-	l.declare(d, t.DType, shape, r)
-	return "@" + d.name
+	w.shape, w.transform = shape, r
+	return l.declare(w)
 }
 
 // otherSet reports whether a tensor belongs to an expert of a set that no token of a text

@@ -50,11 +50,7 @@ func (l *lowerer) layerEnd(x string) string {
 // it computes from x, projected and normed.
 func (l *lowerer) perLayerOutput(x string) string {
 	own, size := l.s.in("per_layer."), l.Net.PerLayer.Size
-	var lo, hi []int
-	for i := range l.layersOfRun {
-		lo, hi = append(lo, (l.at+i)*size), append(hi, (l.at+i+1)*size)
-	}
-	part := l.t.op("pl", "head_cols", []string{l.perLayerInput}, attrs{}.int("heads", 1).ints("lo", lo).ints("hi", hi))
+	part := l.t.op("pl", "head_cols", []string{l.perLayerInput}, attrs{}.int("heads", 1).int("lo", l.at*size).int("hi", (l.at+1)*size))
 	gate := l.activation(l.affine("plg", "w_per_layer_gate", own+"gate", x))
 	y := l.affine("plo", "w_per_layer_out", own+"out", l.t.op("plg", "mul", []string{gate, part}, nil))
 	return l.outNorm("plo", "per_layer_out_norm", own+"out_norm", y)

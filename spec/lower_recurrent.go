@@ -19,7 +19,7 @@ func shortConvMixer() *mixer {
 
 // shortConv writes a short convolution with a gate on its input and one on its output,
 // all three projected from x (LFM2).
-func (l *lowerer) shortConv(x string, run layerRun) string {
+func (l *lowerer) shortConv(x string) string {
 	sc, width := l.s.in("short_conv."), l.Hyper.Hidden
 	var p [3]string
 	names := []string{"b", "c", "u"}
@@ -65,7 +65,7 @@ func rgLRUShapes(m *Model, s *stack, add func(name string, dims ...int)) {
 
 // rgLRU writes the recurrent block of Griffin (De et al. 2024, §2.3 and 2.4): a
 // convolution and a gated linear recurrence, multiplied by an activated branch.
-func (l *lowerer) rgLRU(x string, run layerRun) string {
+func (l *lowerer) rgLRU(x string) string {
 	n, rg := l.Net.RGLRU, l.s.in("rg_lru.")
 	width := l.tensors[layerName(rg+"wx.weight", l.at)].Shape[0]
 	if width%n.Blocks != 0 {
@@ -83,7 +83,7 @@ func (l *lowerer) rgLRU(x string, run layerRun) string {
 		return &tensor.Transform{Op: "scale", Args: []*tensor.Transform{apply("softplus", src[0])}, Nums: []float64{-n.Strength}}
 	})
 	decay = l.t.op("d", "mul", []string{decay, rate}, nil)
-	y := l.t.op("y", "rg_lru", []string{l.fixedState("rg_lru", "%rg_lru", "h", width), in, decay}, nil)
+	y := l.t.op("y", "rg_lru", []string{l.fixed("rg_lru", "h", width), in, decay}, nil)
 	y = l.t.op("y", "mul", []string{y, gate}, nil)
 	return l.affine("o", "rg_lru_wo", rg+"wo", y)
 }

@@ -58,7 +58,7 @@ func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
 // sharedBlock writes a transformer block that several layers share (Zamba2: Glorioso
 // et al. 2024, §2). It reads the hidden state and the embeddings side by side, has no
 // residual additions of its own, and its output is added to the input of the mixer.
-func (l *lowerer) sharedBlock(x string, run layerRun) string {
+func (l *lowerer) sharedBlock(x string) string {
 	h, sh := l.Hyper, l.s.in("shared.")
 	in := l.t.op("h", "concat", []string{x, l.embedded}, nil)
 	in, _ = l.norm("h", "shared_norm", sh+"pre_norm", in, l.Net.AttnPreNormBase)
@@ -67,10 +67,10 @@ func (l *lowerer) sharedBlock(x string, run layerRun) string {
 		p[i] = l.affine(name, "shared_w"+name, sh+"w"+name, in)
 		p[i] = l.adapted(p[i], in, name, "w"+name, nil)
 	}
-	q, k := l.rope("qr", p[0], run.rope, h.Heads), l.rope("kr", p[1], run.rope, h.KVHeads)
-	kv := l.perLayer(l.kv, l.Net.caches)
+	q, k := l.rope("qr", p[0], l.ropeKind(l.at), h.Heads), l.rope("kr", p[1], l.ropeKind(l.at), h.KVHeads)
+	kv := l.cache(false)
 	l.t.effect("kv_append", []string{kv, k, p[2]})
-	a := l.t.op("a", "attention", []string{q, kv}, l.attentionAttrs(run))
+	a := l.t.op("a", "attention", []string{q, kv}, l.attentionAttrs())
 	a = l.affine("o", "shared_wo", sh+"wo", a)
 	m, _ := l.norm("m", "shared_ffn_norm", sh+"ffn_norm", a, l.Net.FFNPreNormBase)
 	var halves [2]string

@@ -72,7 +72,7 @@ func (l *lowerer) selectRows(x, c, rope string) {
 // row.
 func (l *lowerer) choose(q, k, x string, every int) string {
 	n, sa := l.Net.Indexer, l.s.in("self_attn.")
-	rows := l.perLayer("%"+l.prefix+"index", l.Net.indexes)
+	rows := l.indexRows()
 	l.t.effect("kv_append", []string{rows, k})
 	// Scores are scaled by 1/√head_dim, and by 1/√heads as in transformers.
 	by := l.scaled("iw", l.affine("iw", "index_weights", sa+"index_weights", x), 1/math.Sqrt(float64(n.Heads*n.HeadDim)))
@@ -83,15 +83,7 @@ func (l *lowerer) choose(q, k, x string, every int) string {
 	return l.t.op("sel", "select_rows", []string{q, by, rows}, a)
 }
 
-// indexState declares the keys of the layers with an indexer, in at most 16 bits.
-func (l *lowerer) indexState() {
-	if _, all := l.layersWith(l.Net.indexes); all > 0 {
-		l.declareState("%"+l.prefix+"index", all, ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: l.indexType(), Shape: []int{1, l.Net.Indexer.HeadDim}}}})
-	}
-}
-
-// sharesSelection reports whether the layer after a run uses the rows that the run's last
-// layer chose.
-func (l *lowerer) sharesSelection(run layerRun) bool {
-	return l.Net.indexer(run.lo) == "own" && run.hi < l.Hyper.Layers && l.Net.indexer(run.hi) == "shared"
+// indexRows declares the rows of the layer's keys for an indexer, in at most 16 bits.
+func (l *lowerer) indexRows() string {
+	return l.stateOf(l.prefix+"index", l.at, &ir.StateType{Page: pageRows, Fields: []ir.Field{{Name: "k", Elem: l.indexType(), Shape: []int{1, l.Net.Indexer.HeadDim}}}})
 }

@@ -67,10 +67,10 @@ func (l *lowerer) collapseStreams(x string) string {
 }
 
 // streamedLayer writes a layer with hyper-connections.
-func (l *lowerer) streamedLayer(x string, run layerRun) string {
+func (l *lowerer) streamedLayer(x string) string {
 	x = l.streamed(x, l.s.in("self_attn_streams"), func(h string) string {
 		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), h, l.Net.AttnPreNormBase)
-		return l.mix(h, run)
+		return l.mix(h)
 	})
 	return l.streamed(x, l.s.in("feed_forward_streams"), func(h string) string {
 		m, _ := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), h, l.Net.FFNPreNormBase)

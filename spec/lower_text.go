@@ -2,53 +2,53 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/roll"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // A text is a graph being written: its ops refer to values, weights and states by their
-// names, as in the IR's text, because a state's layers are known only at the end.
+// names, because the arrays that hold weights and states are known only at the end.
 type text struct {
 	name   string
 	inputs []*ir.Value
 	dims   map[string]*ir.Dim
-	body   *textBlock // being written
+	ops    []textOp
+	yield  []yielded
+	layers []roll.Layer
 	used   map[string]int
+	hints  map[string]string // of values, by name
 }
 
-// A textBlock is the body of a graph or repeat.
-type textBlock struct {
-	outer  *textBlock
-	params []string
-	ops    []textOp
-	yield  []string
-}
+// A yielded value is a result of the graph and has a name of its own.
+type yielded struct{ name, value string }
 
 type textOp struct {
 	results []string
 	op      string
 	args    []string
 	attrs   attrs
-	body    *textBlock // of a repeat
 }
 
 func newText() *text {
-	return &text{body: &textBlock{}, used: map[string]int{}, dims: map[string]*ir.Dim{
+	return &text{used: map[string]int{}, hints: map[string]string{}, dims: map[string]*ir.Dim{
 		"T": {Name: "T", Role: "tokens"}, "R": {Name: "R", Role: "out_rows"}, "S": {Name: "S", Role: "sequences"}}}
 }
 
 // fresh returns an unused value name: %q, %q_2, …
 func (t *text) fresh(hint string) string {
 	t.used[hint]++
+	name := hint
 	if n := t.used[hint]; n > 1 {
-		return fmt.Sprintf("%%%s_%d", hint, n)
+		name = fmt.Sprintf("%s_%d", hint, n)
 	}
-	return "%" + hint
+	t.hints[name] = hint
+	return "%" + name
 }
 
 // input declares an input with a row of the given sizes for each of a dim.
@@ -71,143 +71,124 @@ func (t *text) op(hint, op string, args []string, a attrs) string {
 func (t *text) effect(op string, args []string) { t.add(nil, op, args, nil) }
 
 func (t *text) add(results []string, op string, args []string, a attrs) {
-	t.body.ops = append(t.body.ops, textOp{results: slices.Clone(results), op: op, args: slices.Clone(args), attrs: slices.Clone(a)})
+	t.ops = append(t.ops, textOp{slices.Clone(results), op, slices.Clone(args), slices.Clone(a)})
 }
 
-// open begins a repeat, whose carried values are params, and inits before the first iteration.
-func (t *text) open(results []string, lo, hi int, params, inits []string) {
-	b := &textBlock{outer: t.body, params: slices.Clone(params)}
-	t.body.ops = append(t.body.ops, textOp{results: slices.Clone(results), args: slices.Clone(inits), attrs: attrs{}.int("lo", lo).int("hi", hi), body: b})
-	t.body = b
+// begin begins a layer, which end ends.
+func (t *text) begin(layer int) {
+	t.layers = append(t.layers, roll.Layer{Lo: len(t.ops), Index: layer})
 }
 
-// close ends a repeat.
-func (t *text) close(yield ...string) { t.body.yield, t.body = slices.Clone(yield), t.body.outer }
+func (t *text) end() { t.layers[len(t.layers)-1].Hi = len(t.ops) }
 
-// rename renames the value from to to. If another value has that name already,
-// the two names are swapped.
-func (t *text) rename(from, to string) {
-	if from != to {
-		t.body.swap(from, to)
+// build adds the graph to a module that has all weights and states. refs has the references
+// to them.
+func (t *text) build(mod *ir.Module, refs map[string]ir.Arg) error {
+	g := &ir.Graph{Name: t.name, Dims: []*ir.Dim{t.dims["T"], t.dims["R"], t.dims["S"]}, Inputs: t.inputs, Body: &ir.Block{}}
+	b := &textBuilder{refs, map[string]*ir.Value{}}
+	for _, v := range g.Inputs {
+		b.values["%"+v.Name] = v
 	}
-}
-
-func (b *textBlock) swap(from, to string) {
-	in := func(names []string) {
-		for i, name := range names {
-			switch name {
-			case from:
-				names[i] = to
-			case to:
-				names[i] = from
-			}
+	for i := range t.ops {
+		op, err := b.op(&t.ops[i])
+		if err != nil {
+			return err
 		}
+		g.Body.Ops = append(g.Body.Ops, op)
 	}
-	in(b.params)
-	in(b.yield)
-	for _, o := range b.ops {
-		in(o.results)
-		in(o.args)
-		if o.body != nil {
-			o.body.swap(from, to)
-		}
+	for _, y := range t.yield {
+		g.Body.Yield = append(g.Body.Yield, b.values[y.value])
 	}
-}
-
-// build adds the graph to a module that has all weights and states.
-func (t *text) build(mod *ir.Module) error {
-	g := &ir.Graph{Name: t.name, Dims: []*ir.Dim{t.dims["T"], t.dims["R"], t.dims["S"]}, Inputs: t.inputs}
-	b := &textBuilder{values: map[string]*ir.Value{}}
-	for _, v := range mod.Weights {
-		b.values["@"+v.Name] = v
-	}
-	for _, list := range [][]*ir.Value{mod.States, g.Inputs} {
-		for _, v := range list {
-			b.values["%"+v.Name] = v
-		}
-	}
-	var err error
-	if g.Body, err = b.block(t.body, nil); err != nil {
+	if err := roll.Layers(g, t.layers); err != nil {
 		return err
 	}
+	t.number(g)
 	mod.Graphs = append(mod.Graphs, g)
 	return nil
 }
 
-type textBuilder struct{ values map[string]*ir.Value }
-
-func (b *textBuilder) block(t *textBlock, inits []ir.Arg) (*ir.Block, error) {
-	out := &ir.Block{}
-	for i, name := range t.params {
-		v := &ir.Value{Name: name[1:], Kind: ir.Carry, Type: inits[i].Type}
-		b.values[name] = v
-		out.Params = append(out.Params, v)
+// number gives the results of the graph their names, and numbers other values in the order
+// of their definitions.
+func (t *text) number(g *ir.Graph) {
+	n := numbering{t.hints, map[string]int{}, map[*ir.Value]bool{}}
+	for _, v := range g.Inputs {
+		n.used[v.Name]++
 	}
-	for _, o := range t.ops {
-		op, err := b.op(o)
-		if err != nil {
-			return nil, err
+	for i, v := range g.Body.Yield {
+		if v.Kind == ir.Result {
+			v.Name, n.fixed[v] = t.yield[i].name, true
+			n.used[v.Name]++
 		}
-		out.Ops = append(out.Ops, op)
 	}
-	for _, name := range t.yield {
-		out.Yield = append(out.Yield, b.value(name))
-	}
-	return out, nil
+	n.block(g.Body)
 }
 
-func (b *textBuilder) op(t textOp) (*ir.Op, error) {
-	def, body := ir.Repeat, (*ir.Block)(nil)
-	var args []ir.Arg
-	for _, a := range t.args {
-		arg, err := b.arg(a)
-		if err != nil {
-			return nil, err
+type numbering struct {
+	hints map[string]string
+	used  map[string]int
+	fixed map[*ir.Value]bool
+}
+
+func (n *numbering) block(b *ir.Block) {
+	for _, o := range b.Ops {
+		n.values(o.Results)
+		if o.Body != nil {
+			n.values(o.Body.Params)
+			n.block(o.Body)
 		}
-		args = append(args, arg)
 	}
-	if t.body != nil {
-		var err error
-		if body, err = b.block(t.body, args); err != nil {
-			return nil, err
+}
+
+var numberBehind = regexp.MustCompile(`_[0-9]+$`)
+
+func (n *numbering) values(list []*ir.Value) {
+	for _, v := range list {
+		if n.fixed[v] {
+			continue
 		}
-	} else if def = ops.Table.Lookup(t.op); def == nil {
+		hint, ok := n.hints[v.Name]
+		if !ok { // a loop's
+			hint = numberBehind.ReplaceAllString(v.Name, "")
+		}
+		v.Name = hint
+		if n.used[hint]++; n.used[hint] > 1 {
+			v.Name = fmt.Sprintf("%s_%d", hint, n.used[hint])
+		}
+	}
+}
+
+type textBuilder struct {
+	refs   map[string]ir.Arg
+	values map[string]*ir.Value
+}
+
+func (b *textBuilder) op(t *textOp) (*ir.Op, error) {
+	def := ops.Table.Lookup(t.op)
+	if def == nil {
 		panic("bug: no op " + t.op)
+	}
+	var args []ir.Arg
+	for _, name := range t.args {
+		a, ok := b.refs[name]
+		if !ok {
+			if a.Value = b.values[name]; a.Value == nil {
+				panic("bug: no value " + name)
+			}
+		}
+		args = append(args, a)
 	}
 	names := make([]string, len(t.results))
 	for i, name := range t.results {
 		names[i] = name[1:]
 	}
-	o, err := ir.NewRegion(def, args, ir.Attrs(t.attrs), body, names...)
+	o, err := ir.NewOp(def, args, ir.Attrs(t.attrs), names...)
 	if err != nil {
 		return nil, err
 	}
-	for i := range t.results {
-		b.values[t.results[i]] = o.Results[i]
+	for i, name := range t.results {
+		b.values[name] = o.Results[i]
 	}
 	return o, nil
-}
-
-// arg returns the use of a value, weight or state, which may have an index.
-func (b *textBuilder) arg(text string) (ir.Arg, error) {
-	name, index, indexed := strings.Cut(strings.TrimSuffix(text, "]"), "[")
-	a := ir.A(b.value(name))
-	if indexed {
-		x, err := tensor.ParseIndex(index)
-		if err != nil {
-			return a, err
-		}
-		a.Index = []ir.Index{x}
-	}
-	return a, nil
-}
-
-func (b *textBuilder) value(name string) *ir.Value {
-	v := b.values[name]
-	if v == nil {
-		panic("bug: no value " + name)
-	}
-	return v
 }
 
 // attrs are attributes in the order in which they were added.

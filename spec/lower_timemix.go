@@ -3,7 +3,6 @@ package spec
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -32,10 +31,10 @@ func (l *lowerer) timeMixHeads() int {
 
 // timeMix writes RWKV-7's time mixing (Peng et al. 2025, §4): linear attention whose
 // state is decayed per channel and of which a removal key takes out what it held.
-func (l *lowerer) timeMix(x string, run layerRun) string {
+func (l *lowerer) timeMix(x string) string {
 	heads, dim, tm := l.timeMixHeads(), l.Net.TimeMix.HeadDim, l.s.in("time_mix.")
 	op := func(hint, name string, args ...string) string { return l.t.op(hint, name, args, nil) }
-	shifted := l.t.op("sh", "token_shift", []string{l.fixedState("time_mix", "%time_shift", "x", l.Hyper.Hidden), x}, nil)
+	shifted := l.t.op("sh", "token_shift", []string{l.fixed("time_shift", "x", l.Hyper.Hidden), x}, nil)
 	delta := op("sh", "sub", shifted, x)
 	mixed := func(name string) string {
 		return op("h"+name, "add", x, op("h"+name, "mul", delta, l.timeShift(name)))
@@ -59,7 +58,7 @@ func (l *lowerer) timeMix(x string, run layerRun) string {
 	by := l.t.op("ka", "shift", []string{a}, attrs{}.num("by", -1))
 	by = l.t.op("ka", "shift", []string{op("ka", "mul", by, l.vector("time_mix_k_a", tm+"k_a.weight"))}, attrs{}.num("by", 1))
 	k = op("k", "mul", k, by)
-	state := l.fixedState("time_mix", "%time_mix", "s", heads, dim, dim)
+	state := l.fixed("time_mix", "s", heads, dim, dim)
 	y := l.t.op("y", "linear_recurrence", []string{state, r, k, v, w, erase, write}, attrs{}.int("heads", heads).word("decay", "channel").word("delta", "vectors"))
 	y = l.gatedNorm(tm, y, "", &GatedNorm{Groups: heads, Function: "std", Gate: "none", Eps: cmp.Or(l.Net.TimeMix.NormEps, float64(dim)*l.Net.NormEps)}, heads, heads*dim)
 	bonus := op("bo", "mul", op("bo", "mul", r, k), l.vector("time_mix_r_k", tm+"r_k.weight"))
@@ -85,7 +84,7 @@ func (l *lowerer) timeShift(name string) string {
 // x. The first layer has no such projection, and keeps its values.
 func (l *lowerer) firstValue(v, x string) string {
 	if !l.has(l.s.in("time_mix.v_a.weight")) {
-		l.values = v
+		l.firstValues = v
 		return v
 	}
 	by := l.t.op("vf", "sigmoid", []string{l.lora("vf", "v", x, "")}, nil)
@@ -121,51 +120,4 @@ func (l *lowerer) headSum(name, std string, n int) string {
 		one := apply("exp", apply("scale", apply("rows", apply("reshape", src[0], all), 0, 1), 0))
 		return apply("reshape", apply("fill", one, n*n), n, n)
 	})
-}
-
-// keepsValues reports whether a run is the first layer of a network in which later
-// layers mix their values with that layer's.
-func (l *lowerer) keepsValues(run layerRun) bool {
-	return run.lo == 0 && run.hi == 1 && l.Net.mixes(0, "time_mix") && !l.has(l.s.in("time_mix.v_a.weight")) && l.uneven("time_mix.v_a.weight")
-}
-
-// uneven reports whether only some layers have the tensor.
-func (l *lowerer) uneven(name string) bool {
-	for i := range l.Hyper.Layers {
-		if l.hasAt(l.s.in(name), i) != l.hasAt(l.s.in(name), 0) {
-			return true
-		}
-	}
-	return false
-}
-
-// repeat writes the region of a run of layers on residual streams; body returns the
-// values of its last layer.
-func (l *lowerer) repeat(hint string, xs []string, run layerRun, body func(xs []string) []string) []string {
-	var results, carries []string
-	for range xs {
-		results, carries = append(results, l.t.fresh(hint)), append(carries, l.t.fresh("x"))
-	}
-	inits := slices.Clone(xs)
-	names, params, keeps, shares := slices.Clone(results), slices.Clone(carries), l.keepsValues(run), l.sharesSelection(run)
-	if keeps {
-		l.firstValues = l.t.fresh("vfirst")
-		names, params, inits = append(names, l.firstValues), append(params, l.t.fresh("v0")), append(inits, xs[0])
-	}
-	chosen := ""
-	if shares {
-		none := l.t.op("none", "fill", []string{xs[0]}, attrs{}.int("cols", l.Net.Indexer.TopK))
-		chosen = l.t.fresh("chosen")
-		names, params, inits = append(names, chosen), append(params, l.t.fresh("before")), append(inits, none)
-	}
-	l.t.open(names, run.lo, run.hi, params, inits)
-	ys := body(carries)
-	if keeps {
-		ys = append(ys, l.values)
-	}
-	if shares {
-		ys, l.selected = append(ys, l.selected), chosen
-	}
-	l.t.close(ys...)
-	return results
 }

@@ -16,7 +16,7 @@ type mixer struct {
 	fused    string                                             // a tensor NAME.weight in place of the required NAME_*
 	shapes   func(m *Model, s *stack, add func(string, ...int)) // adds the shapes that follow from hyper-parameters
 	check    func(n *Network) error                             // checks the hyper-parameters
-	write    func(l *lowerer, x string, run layerRun) string    // writes the mixer
+	write    func(l *lowerer, x string) string                  // writes the mixer
 	scales   func(n *Network) (output, residual float64)        // factors; 0: those of attention
 }
 

@@ -29,8 +29,6 @@ type Model struct {
 
 	attentionInput int // width of the input of queries, keys and values; 0: Hyper.Hidden
 
-	renamed []string // standard names of layers' tensors that are stored under several names
-
 	graph  []byte   // the module's text, if the model spec has a graph
 	pinned []string // its weights that are declared as f32
 
@@ -75,7 +73,6 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	}
 	m.shareEmbeddings(h)
 	m.untie(h)
-	m.findRenamed()
 	m.storedKeys()
 	if err := m.checkSharing(); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -101,51 +100,4 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 		return layer == 0
 	}
 	return false
-}
-
-// findRenamed finds the tensors that layers store under different names.
-func (m *Model) findRenamed() {
-	patterns := map[string]string{}
-	for _, std := range m.Tensors() {
-		form, i := layerForm(std)
-		if i < 0 {
-			continue
-		}
-		p := m.tensors[std].Pattern
-		if first, seen := patterns[form]; seen && first != p && !slices.Contains(m.renamed, form) {
-			m.renamed = append(m.renamed, form)
-		}
-		patterns[form] = p
-	}
-}
-
-// kind returns a key of the layer's structure; equal layers have equal keys.
-func (m *Model) kind(s *stack, layer int) string {
-	kind := fmt.Sprintf("mixers=%v ffn=%s norm=%t weights=%v convolution=%t", m.Net.mixers(layer), m.ffnOf(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer), m.Net.convolves(s, layer))
-	if s.std == "dec" {
-		kind += fmt.Sprintf(" sizes=%v keys=%s sparsity=%g", m.sizesAt(s, layer), m.Net.keysAt(layer), sparsityAt(m.Net.Sparsity, layer))
-		if from := m.cacheLayer(s, layer); from != layer && m.Net.caches(layer) {
-			kind += fmt.Sprintf(" cache=%d", from)
-		}
-	}
-	if m.Net.mixes(layer, "time_mix") {
-		kind += fmt.Sprintf(" v_a=%t", m.hasAt(s.in("time_mix.v_a.weight"), layer))
-	}
-	if x := m.Net.compression(layer); x != "none" {
-		kind += " compression=" + x
-	}
-	if x := m.Net.indexer(layer); x != "none" {
-		kind += " indexer=" + x
-	}
-	if m.Net.sharedAt(layer) {
-		kind += fmt.Sprintf(" shared=%d", layer) // with an adapter of its own
-	}
-	kind += fmt.Sprintf(" types=%d", m.typeRange(layer))
-	for _, form := range m.renamed {
-		kind += " " + m.tensors[layerName(form, layer)].Pattern
-	}
-	for _, name := range m.Net.UnevenTensors {
-		kind += fmt.Sprintf(" %s=%t", name, !m.missingForm(s, s.in(name), layer))
-	}
-	return kind
 }

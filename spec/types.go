@@ -100,34 +100,16 @@ func (k typeKey) names(d *declaration) bool {
 	return err == nil && ok
 }
 
-// typesAt returns the keys with layers that name a weight's element of a layer, by their
-// positions. Elements of equal keys are one array.
-func (m *Model) typesAt(d *declaration, layer int) (keys []int) {
-	one := *d
-	one.lo, one.hi, one.layered = layer, layer+1, true
-	for i, e := range m.Spec.Types {
-		if k := keyOf(e.Key); k.layers && k.names(&one) {
+// typesAt returns the keys with layers that name an element, by their positions. Elements
+// of equal keys are one array.
+func (m *Model) typesAt(e *element) (keys []int) {
+	d := declaration{std: e.std, base: e.name, lo: e.layer, hi: e.layer + 1, layered: true}
+	for i, t := range m.Spec.Types {
+		if k := keyOf(t.Key); k.layers && k.names(&d) {
 			keys = append(keys, i)
 		}
 	}
 	return keys
-}
-
-// typeRange returns the number of layers at which a range of `types` begins or ends, up to
-// a layer. Layers with the same number have the same types.
-func (m *Model) typeRange(layer int) (n int) {
-	ends := map[int]bool{}
-	for _, e := range m.Spec.Types {
-		if k := keyOf(e.Key); k.layers {
-			ends[k.lo], ends[k.hi] = true, true
-		}
-	}
-	for end := range ends {
-		if end <= layer {
-			n++
-		}
-	}
-	return n
 }
 
 // ParseType parses a weight type: a size such as q4, a type's name or one of its

@@ -1,0 +1,231 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// An element is a weight of one layer, or of the model.
+type element struct {
+	name, std string // name: in the IR, that all layers share; std: that of its tensors
+	layer     int    // that reads it first; -1: of the model
+	layered   bool   // the name of its tensor has {i}
+	experts   int    // number of experts that it is an array over; 0: none
+	typ       tensor.DType
+	wide      bool // computed, or of tensors of several types: its type differs from the stored one
+	block     bool // one of its tensors has a block type
+	shape     []int
+	transform *tensor.Transform
+}
+
+// ref returns the name by which ops refer to the element.
+func (e *element) ref() string {
+	switch {
+	case e.layer < 0:
+		return "@" + e.name
+	case e.layered:
+		return fmt.Sprintf("@%s#%d", e.name, e.layer)
+	}
+	return fmt.Sprintf("@%s#%s", e.name, e.transform)
+}
+
+// declare declares an element, unless it is declared, and returns the reference to it.
+func (l *lowerer) declare(e *element) string {
+	ref := e.ref()
+	if !l.decls[ref] {
+		l.decls[ref] = true
+		l.elements = append(l.elements, e)
+	}
+	return ref
+}
+
+// elementOf returns the element of a tensor that the current layer, or the model, has.
+// Weights of an encoder in front of a decoder have names of their own.
+func (l *lowerer) elementOf(name, std string) *element {
+	t := l.tensors[layerName(std, l.at)]
+	e := &element{name: l.prefix + name, std: std, layer: -1, typ: t.DType, block: t.DType.IsBlock(), shape: slices.Clone(t.Shape)}
+	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
+		e.name = "enc_" + name
+	}
+	if strings.HasPrefix(std, "dec.{i}."+secondPart) {
+		e.name = "second_" + name
+	}
+	if strings.Contains(std, "{i}") {
+		e.layer, e.layered = l.at, strings.Contains(t.Pattern, "{i")
+	}
+	return e
+}
+
+// A declaration is a weight of the lowered module.
+type declaration struct {
+	name, std string // name: in the IR; std: of its tensors
+	base      string // the name without the first layer of a later array
+	lo, hi    int    // layers
+	layered   bool   // an array over them; false for one tensor
+}
+
+// arrays makes arrays of the elements of consecutive layers that differ in nothing but
+// their number. Later arrays of a name have that of their first layer behind it.
+func (l *lowerer) arrays() {
+	next := map[*element]*element{} // of the same array
+	begun := map[*element]bool{}    // arrays begin with others
+	last, firsts := map[string]*element{}, map[string]int{}
+	for _, e := range l.elements {
+		before := last[e.name]
+		switch {
+		case before == nil:
+			firsts[e.name] = e.layer
+		case l.alike(before, e):
+			next[before], begun[e] = e, true
+		}
+		last[e.name] = e
+	}
+	for _, first := range l.elements {
+		if begun[first] {
+			continue
+		}
+		d := declaration{name: first.name, std: first.std, base: first.name, hi: 1, layered: first.layered}
+		if first.layer >= 0 {
+			d.lo = first.layer
+			if d.lo > firsts[first.name] {
+				d.name = fmt.Sprintf("%s_%d", d.base, d.lo)
+			}
+		}
+		all := []*element{first}
+		for e := next[first]; e != nil; e = next[e] {
+			all = append(all, e)
+		}
+		d.hi = d.lo + len(all)
+		w := l.array(&d, all)
+		for _, e := range all {
+			a := ir.A(w)
+			if d.layered {
+				a.Index = []ir.Index{ir.ConstIndex(e.layer)}
+			}
+			l.refs[e.ref()] = a
+		}
+		l.weights, l.declared[d.name] = append(l.weights, w), d
+	}
+}
+
+// alike reports whether an element belongs to the array of that of the layer before.
+func (l *lowerer) alike(before, e *element) bool {
+	return e.layered && before.layered && e.layer == before.layer+1 && e.experts == before.experts && slices.Equal(e.shape, before.shape) &&
+		e.transform.String() == before.transform.String() && slices.Equal(l.typesAt(before), l.typesAt(e))
+}
+
+// array returns the weight of an array of elements, or of one that is none.
+func (l *lowerer) array(d *declaration, all []*element) *ir.Value {
+	e := all[0]
+	w := &ir.Value{Name: d.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}, Transform: e.transform}
+	wide, block := false, false
+	for _, x := range all {
+		wide, block = wide || x.wide || x.typ != e.typ, block || x.block
+	}
+	if wide {
+		w.Type.Elem = l.wide(block)
+		w.Transform = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{e.transform}, Type: w.Type.Elem}
+	}
+	if d.layered {
+		w.Count = append(w.Count, ir.Range{Lo: d.lo, Hi: d.hi})
+	}
+	if e.experts > 0 {
+		w.Count = append(w.Count, ir.Range{Hi: e.experts})
+	}
+	for _, n := range e.shape {
+		w.Type.Shape = append(w.Type.Shape, ir.Size{N: n})
+	}
+	return w
+}
+
+// A layerState is the state of one layer.
+type layerState struct {
+	name  string // in the IR, that all layers share
+	layer int
+	state *ir.StateType
+}
+
+// stateOf declares the state of a layer, unless it is declared, and returns the reference
+// to it.
+func (l *lowerer) stateOf(name string, layer int, state *ir.StateType) string {
+	ref := fmt.Sprintf("%%%s#%d", name, layer)
+	if !l.decls[ref] {
+		l.decls[ref] = true
+		l.layerStates = append(l.layerStates, layerState{name, layer, state})
+	}
+	return ref
+}
+
+// rows declares the rows of the keys and values of a layer's tokens, or of its source's.
+func (l *lowerer) rows(name string, layer int, h Hyper, source bool) string {
+	kv := l.stateType()
+	s := &ir.StateType{Page: pageRows, Source: source, Fields: []ir.Field{
+		{Name: "k", Elem: kv.OfKeys(), Shape: []int{h.KVHeads, h.HeadDim}}, {Name: "v", Elem: kv, Shape: []int{h.KVHeads, h.VDim}}}}
+	if !source {
+		s.Window = max(l.windows[layer], 0)
+	}
+	return l.stateOf(name, layer, s)
+}
+
+// fixed declares a state of the layer whose size does not depend on the number of tokens.
+func (l *lowerer) fixed(name, field string, dims ...int) string {
+	return l.stateOf(name, l.at, &ir.StateType{Fixed: true, Fields: []ir.Field{{Name: field, Elem: tensor.F32, Shape: dims}}})
+}
+
+// stateArrays makes one array of the states of a name with equal fields. Others get a
+// number behind the name. Rows are kept for the window that all have, or else for ever.
+func (l *lowerer) stateArrays() {
+	of := map[string][]*ir.Value{}
+	for _, s := range l.layerStates {
+		i := slices.IndexFunc(of[s.name], func(v *ir.Value) bool { return sameState(v.State, s.state) })
+		if i < 0 {
+			i = len(of[s.name])
+			v := &ir.Value{Name: s.name, Kind: ir.State, Count: []ir.Range{{}}, State: s.state}
+			if i > 0 {
+				v.Name = fmt.Sprintf("%s_%d", s.name, i+1)
+			}
+			l.states, of[s.name] = append(l.states, v), append(of[s.name], v)
+		}
+		v := of[s.name][i]
+		if v.State.Window != s.state.Window {
+			v.State.Window = 0
+		}
+		a := ir.A(v)
+		a.Index = []ir.Index{ir.ConstIndex(v.Count[0].Hi)}
+		l.refs[fmt.Sprintf("%%%s#%d", s.name, s.layer)] = a
+		v.Count[0].Hi++
+	}
+	slices.SortStableFunc(l.states, func(a, b *ir.Value) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// rank orders states: those of a fixed size come before rows.
+func rank(v *ir.Value) int {
+	if v.State.Fixed {
+		return 0
+	}
+	return 1
+}
+
+func sameState(a, b *ir.StateType) bool {
+	return a.Fixed == b.Fixed && a.Source == b.Source && slices.EqualFunc(a.Fields, b.Fields, func(x, y ir.Field) bool {
+		return x.Name == y.Name && x.Elem == y.Elem && slices.Equal(x.Shape, y.Shape)
+	})
+}
+
+// collect makes the arrays of the model's weights and states, and those of its draft layer.
+func (l *lowerer) collect() {
+	l.arrays()
+	l.stateArrays()
+	if in := l.draftLowerer; in != nil {
+		in.arrays()
+		in.stateArrays()
+		l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
+		maps.Copy(l.declared, in.declared)
+	}
+}
