@@ -4,34 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
-	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
-)
-
-// Bounds of untrusted text: its bytes, because a module takes a thousand times as much
-// memory, and the nesting of its brackets, because the parser is recursive.
-const (
-	maxText    = 16 << 20
-	maxNesting = 64
+	"github.com/iflowc/iflowc/ir/syntax"
 )
 
 // Parse parses a module. Types after ops are optional: they are inferred, and
 // compared if given. The error joins the *Errors found, each printed as
 // "file:line:col: …". Parse does not verify the module; see Verify.
 func Parse(file string, src []byte, ops OpSet) (*Module, error) {
-	if len(src) > maxText {
-		return nil, &Error{Pos: Pos{file, 1, 1}, Msg: fmt.Sprintf("the text has more than %d bytes", maxText)}
-	}
-	if err := checkNesting(file, src); err != nil {
+	f, err := syntax.Parse(file, src)
+	var at *syntax.Error
+	switch {
+	case errors.As(err, &at):
+		return nil, &Error{pos(at.Pos), at.Msg}
+	case err != nil:
 		return nil, err
+	case len(f.Modules) != 1:
+		return nil, &Error{Pos{file, 1, 1}, fmt.Sprintf("%d modules, expected one", len(f.Modules))}
 	}
-	g, err := irParser.ParseBytes(file, src)
-	if err != nil {
-		return nil, syntaxError(file, err)
-	}
+	g := f.Modules[0]
 	p := &parser{ops: ops, mod: &Module{Pos: pos(g.Pos)}}
 	p.mod.Name = p.unquote(g.Pos, g.Name)
 	p.module(g)
@@ -52,86 +44,44 @@ type parser struct {
 
 func pos(p lexer.Position) Pos { return Pos{File: p.Filename, Line: p.Line, Col: p.Column} }
 
-// grammarName matches names of grammar structs in participle's messages.
-var grammarName = regexp.MustCompile(`\bG[A-Z][A-Za-z]+`)
-
-// syntaxError converts an error of participle to an Error.
-func syntaxError(file string, err error) error {
-	var pe participle.Error
-	if !errors.As(err, &pe) {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	msg := strings.NewReplacer(`"\n"`, "end of line", "<eol>+", "end of line", "<eol>*", "", "<eol>", "end of line").Replace(pe.Message())
-	msg = grammarName.ReplaceAllStringFunc(msg, func(s string) string { return "<" + strings.ToLower(s[1:]) + ">" })
-	at := pos(pe.Position())
-	if at.File == "" {
-		at.File = file
-	}
-	if strings.Contains(msg, `token "<EOF>"`) {
-		msg = "the text ends too early; a closing } may be missing" + strings.TrimPrefix(msg, `unexpected token "<EOF>"`)
-	}
-	if rest, ok := strings.CutPrefix(msg, "lexer: invalid input text "); ok {
-		msg = "unexpected text " + rest
-	}
-	return &Error{Pos: at, Msg: msg}
+// notFlat reports a part of the language of modules that a module of the IR cannot have.
+func (p *parser) notFlat(at lexer.Position, what string) {
+	p.errs.addf(pos(at), "%s belongs in a module of the library; the text of a model's graphs has none", what)
 }
 
-func checkNesting(file string, src []byte) error {
-	depth, line, col := 0, 1, 0
-	inString, inComment := false, false
-	for i, c := range src {
-		col++
-		switch {
-		case c == '\n':
-			line, col, inString, inComment = line+1, 0, false, false
-		case inComment:
-		case c == '"' && !(inString && escaped(src, i)):
-			inString = !inString
-		case inString:
-		case c == '#':
-			inComment = true
-		case c == '{' || c == '(' || c == '[':
-			depth++
-		case c == '}' || c == ')' || c == ']':
-			depth--
-		}
-		if depth > maxNesting {
-			return &Error{Pos: Pos{file, line, col}, Msg: fmt.Sprintf("brackets nest deeper than %d", maxNesting)}
-		}
-	}
-	return nil
-}
-
-// escaped reports whether an odd number of backslashes precedes the byte at i.
-func escaped(src []byte, i int) bool {
-	n := 0
-	for i--; i >= 0 && src[i] == '\\'; i-- {
-		n++
-	}
-	return n%2 == 1
-}
-
-func (p *parser) module(g *gModule) {
+func (p *parser) module(g *syntax.Module) {
 	p.scope = []map[string]*Value{{}}
-	for _, d := range g.Decls {
+	if len(g.Args) > 0 {
+		p.notFlat(g.Args[0].Pos, "an argument")
+	}
+	for _, d := range g.Items {
 		switch {
-		case d.Weight != nil:
-			p.weight(d.Weight)
-		case d.State != nil:
-			p.state(d.State)
+		case d.Stmt != nil && d.Stmt.Weight != nil:
+			p.weight(d.Stmt.Weight)
+		case d.Stmt != nil && d.Stmt.State != nil:
+			p.state(d.Stmt.State)
+		case d.Param != nil:
+			p.notFlat(d.Param.Pos, "param")
+		case d.Check != nil:
+			p.notFlat(d.Check.Pos, "check")
+		case d.Stmt != nil:
+			p.errs.addf(pos(d.Stmt.Pos), "statement outside of a graph")
 		}
 	}
-	for _, d := range g.Decls {
+	for _, d := range g.Items {
 		if d.Graph != nil {
 			p.parseGraph(d.Graph)
 		}
 	}
 }
 
-func (p *parser) weight(g *gWeight) {
+func (p *parser) weight(g *syntax.Weight) {
 	v := &Value{Name: g.Name[1:], Kind: Weight, Count: p.counts(g.Count), Type: p.typ(g.Type), Pos: pos(g.Pos)}
-	if g.Transform != nil {
-		v.Transform = p.transform(g.Transform)
+	if len(g.From) > 0 {
+		v.Transform = p.transform(g.From[0])
+	}
+	if len(g.From) > 1 || g.Optional {
+		p.notFlat(g.Pos, "a choice of tensors")
 	}
 	if p.mod.Weight(v.Name) != nil {
 		p.errs.addf(v.Pos, "weight %s is declared twice", v)
@@ -140,8 +90,11 @@ func (p *parser) weight(g *gWeight) {
 	p.mod.Weights = append(p.mod.Weights, v)
 }
 
-func (p *parser) state(g *gState) {
+func (p *parser) state(g *syntax.State) {
 	v := &Value{Name: g.Name[1:], Kind: State, Count: p.counts(g.Count), State: &StateType{Source: g.Source, Fixed: len(g.Fixed) > 0}, Pos: pos(g.Pos)}
+	if g.Call != nil {
+		p.notFlat(g.Call.Pos, "a state with its fields in parentheses")
+	}
 	for _, f := range append(g.Fixed, g.Fields...) {
 		t := p.typ(f.Type)
 		field := Field{Name: f.Name, Elem: t.Elem}
@@ -165,7 +118,7 @@ var formerNames = map[string]string{"wanted": "out_rows"}
 
 func current(name string) string { return cmp.Or(formerNames[name], name) }
 
-func (p *parser) parseGraph(g *gGraph) {
+func (p *parser) parseGraph(g *syntax.Graph) {
 	p.graph = &Graph{Name: g.Name, Pos: pos(g.Pos)}
 	for _, d := range g.Dims {
 		p.graph.Dims = append(p.graph.Dims, &Dim{Name: d.Name, Role: current(d.Role)})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/participle/v2/lexer"
+	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -30,7 +31,7 @@ func (p *parser) float(at Pos, text string) float64 {
 	return f
 }
 
-func (p *parser) counts(gs []*gCount) []Range {
+func (p *parser) counts(gs []*syntax.Count) []Range {
 	var out []Range
 	for _, g := range gs {
 		r := Range{0, p.int(pos(g.Pos), g.N)}
@@ -46,7 +47,7 @@ func (p *parser) counts(gs []*gCount) []Range {
 }
 
 // typ converts a type; names of sizes refer to dims of the current graph.
-func (p *parser) typ(g *gType) Type {
+func (p *parser) typ(g *syntax.Type) Type {
 	elem, ok := tensor.ParseDType(g.Elem)
 	if !ok || elem == tensor.Invalid {
 		p.errs.addf(pos(g.Pos), "unknown element type %s", g.Elem)
@@ -54,13 +55,15 @@ func (p *parser) typ(g *gType) Type {
 	}
 	t := Type{Elem: elem}
 	for _, s := range g.Sizes {
-		t.Shape = append(t.Shape, p.size(pos(g.Pos), s.Text))
+		t.Shape = append(t.Shape, p.size(s))
 	}
 	return t
 }
 
-func (p *parser) size(at Pos, text string) Size {
-	if c := text[0]; c >= '0' && c <= '9' || c == '-' || c == '+' {
+func (p *parser) size(e *syntax.Expr) Size {
+	at := pos(e.Pos)
+	text, number := e.Number()
+	if number {
 		n := p.int(at, text)
 		if n <= 0 {
 			p.errs.addf(at, "size %s is not positive", text)
@@ -68,7 +71,7 @@ func (p *parser) size(at Pos, text string) Size {
 		return N(n)
 	}
 	var names []string
-	if p.graph != nil {
+	if p.graph != nil && e.Kind == syntax.NameRef {
 		for _, d := range p.graph.Dims {
 			if d.Name == text {
 				return Size{Dim: d}
@@ -76,11 +79,11 @@ func (p *parser) size(at Pos, text string) Size {
 			names = append(names, d.Name)
 		}
 	}
-	p.errs.addf(at, "unknown size %s, expected a number or one of the graph's dims [%s]", text, strings.Join(names, ", "))
+	p.errs.addf(at, "unknown size %s, expected a number or one of the graph's dims [%s]", e, strings.Join(names, ", "))
 	return N(1)
 }
 
-func (p *parser) attr(o *Op, g *gAttr) {
+func (p *parser) attr(o *Op, g *syntax.Named) {
 	at := pos(g.Pos)
 	d := o.Def.Attr(g.Name)
 	if d == nil {
@@ -93,7 +96,7 @@ func (p *parser) attr(o *Op, g *gAttr) {
 		p.errs.addf(at, "op %s: duplicate attribute %s", o.Def.Name, g.Name)
 		return
 	}
-	val := p.attrVal(d, g, at)
+	val := p.attrVal(d, g.Val, at)
 	if val == nil {
 		p.errs.addf(at, "op %s: attribute %s: expected %s", o.Def.Name, g.Name, article(d.Kind.String()))
 		return
@@ -105,59 +108,64 @@ func (p *parser) attr(o *Op, g *gAttr) {
 	o.Attrs.Set(g.Name, val)
 }
 
-// attrVal converts a value to the kind of its declaration; nil if the value is of
-// another kind.
-func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
-	v := g.Val
+// attrVal converts a value, nil for none, to the kind of its declaration; nil if the value
+// is of another kind.
+func (p *parser) attrVal(d *AttrDef, v *syntax.Expr, at Pos) any {
 	if v == nil {
 		if d.Kind == BoolAttr {
 			return true
 		}
 		return nil
 	}
-	switch d.Kind {
+	num, isNum := v.Number()
+	switch isWord := v.Kind == syntax.NameRef; d.Kind {
 	case IntAttr, PerLayerInt:
-		if v.Num != "" {
-			return p.int(at, v.Num)
+		if isNum {
+			return p.int(at, num)
 		}
 	case FloatAttr, PerLayerFloat:
-		if v.Num != "" {
-			return p.float(at, v.Num)
+		if isNum {
+			return p.float(at, num)
 		}
 	case WordAttr:
-		if v.Word != "" {
-			return v.Word
+		if isWord {
+			return v.Text
 		}
 	case DTypeAttr:
-		if t, ok := tensor.ParseDType(v.Word); ok {
+		if t, ok := tensor.ParseDType(v.Text); ok && isWord {
 			return t
 		}
 	case BoolAttr:
-		if v.Word == "true" || v.Word == "false" {
-			return v.Word == "true"
+		if isWord && (v.Text == "true" || v.Text == "false") {
+			return v.Text == "true"
 		}
 	}
-	if !v.End {
+	if v.Kind != syntax.ListExpr {
 		return nil
 	}
 	switch d.Kind {
 	case IntsAttr, PerLayerInt:
-		list := make([]int, 0, len(v.List))
-		for _, s := range v.List {
-			list = append(list, p.int(at, s.Text))
-		}
-		return list
+		return listOf(v, at, p.int)
 	case FloatsAttr, PerLayerFloat:
-		list := make([]float64, 0, len(v.List))
-		for _, s := range v.List {
-			list = append(list, p.float(at, s.Text))
-		}
-		return list
+		return listOf(v, at, p.float)
 	}
 	return nil
 }
 
-func (p *parser) annotation(g *gAnnotation) Annotation {
+// listOf converts a list of numbers; nil if it has something else.
+func listOf[N int | float64](v *syntax.Expr, at Pos, convert func(at Pos, text string) N) any {
+	list := make([]N, 0, len(v.Args))
+	for _, x := range v.Args {
+		num, ok := x.Number()
+		if !ok {
+			return nil
+		}
+		list = append(list, convert(at, num))
+	}
+	return list
+}
+
+func (p *parser) annotation(g *syntax.Annotation) Annotation {
 	n := Annotation{Name: g.Name[1:]}
 	for _, a := range g.Args {
 		arg := AnnotationArg{Val: p.unquote(a.Pos, a.First)}
@@ -184,50 +192,55 @@ func (p *parser) unquote(at lexer.Position, text string) string {
 	return s
 }
 
-func (p *parser) transform(g *gTransform) *tensor.Transform {
-	switch {
-	case g.Weight != "":
-		return &tensor.Transform{Op: "weight", Name: g.Weight[1:]}
-	case g.Source != "":
-		r := tensor.Source(p.unquote(g.Pos, g.Source))
-		if err := checkTransform(r); err != nil {
-			p.errs.addf(pos(g.Pos), "%v", err)
+func (p *parser) transform(e *syntax.Expr) *tensor.Transform {
+	r := &tensor.Transform{}
+	switch e.Kind {
+	case syntax.WeightRef:
+		return &tensor.Transform{Op: "weight", Name: e.Text[1:]}
+	case syntax.StringLit:
+		r = tensor.Source(p.unquote(e.Pos, e.Text))
+	case syntax.CallExpr, syntax.NameRef:
+		r.Op = e.Text
+		for _, a := range e.Args {
+			p.transformArg(r, a)
 		}
+		if len(e.Named) > 0 || e.As != nil {
+			p.errs.addf(pos(e.Pos), "transform %s: arguments of transforms have no names", r.Op)
+		}
+	default:
+		p.errs.addf(pos(e.Pos), "%s is no transform of stored tensors", e)
 		return r
 	}
-	r := &tensor.Transform{Op: g.Name}
-	for _, a := range g.Args {
-		p.transformArg(r, a)
-	}
-	if err := checkTransform(r); err != nil {
-		p.errs.addf(pos(g.Pos), "%v", err)
+	if err := CheckTransform(r); err != nil {
+		p.errs.addf(pos(e.Pos), "%v", err)
 	}
 	return r
 }
 
 // transformArg assigns an argument of a transform by position: operands first, then
 // numbers, then an element type, then a word, as Transform.String prints them.
-func (p *parser) transformArg(r *tensor.Transform, g *gRecArg) {
-	at := pos(g.Pos)
+func (p *parser) transformArg(r *tensor.Transform, e *syntax.Expr) {
+	at := pos(e.Pos)
+	num, isNum := e.Number()
 	switch {
-	case g.Num != "":
-		f := p.float(at, g.Num)
+	case isNum:
+		f := p.float(at, num)
 		if math.IsInf(f, 0) {
-			p.errs.addf(at, "transform %s: %s is not a finite number", r.Op, g.Num)
+			p.errs.addf(at, "transform %s: %s is not a finite number", r.Op, num)
 		}
 		r.Nums = append(r.Nums, f)
-	case g.Transform.Name != "" && !g.Transform.Call:
-		t, ok := tensor.ParseDType(g.Transform.Name)
+	case e.Kind == syntax.NameRef:
+		t, ok := tensor.ParseDType(e.Text)
 		if !ok {
-			p.errs.addf(at, "transform %s: unknown element type %s", r.Op, g.Transform.Name)
+			p.errs.addf(at, "transform %s: unknown element type %s", r.Op, e.Text)
 		}
 		r.Type = t
-	case r.Op == "permute_rows" && g.Transform.Source != "" && len(r.Args) > 0:
-		r.Word = p.transform(g.Transform).Name
+	case r.Op == "permute_rows" && e.Kind == syntax.StringLit && len(r.Args) > 0:
+		r.Word = p.transform(e).Name
 	default:
 		if r.Nums != nil || r.Type != tensor.Invalid || r.Word != "" {
 			p.errs.addf(at, "transform %s: operands come before numbers and words", r.Op)
 		}
-		r.Args = append(r.Args, p.transform(g.Transform))
+		r.Args = append(r.Args, p.transform(e))
 	}
 }

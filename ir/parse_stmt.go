@@ -2,8 +2,8 @@ package ir
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -19,7 +19,7 @@ func sorted(names []string) []string { slices.Sort(names); return names }
 
 // stmts converts the statements of a block. After an invalid statement it continues
 // with the rest and poisons the missing results (see poison).
-func (p *parser) stmts(b *Block, gs []*gStmt) {
+func (p *parser) stmts(b *Block, gs []*syntax.Stmt) {
 	yielded := false
 	for _, g := range gs {
 		switch {
@@ -30,14 +30,16 @@ func (p *parser) stmts(b *Block, gs []*gStmt) {
 			p.input(b, g)
 		case g.Yield != nil:
 			yielded = true
-			for _, a := range g.Yield.Args {
-				if v := p.lookup(pos(a.Pos), a.Name); v != nil {
-					b.Yield = append(b.Yield, v)
-				}
-				if a.Index != nil {
-					p.errs.addf(pos(a.Pos), "yield of %s: unexpected index", a.Name)
+			for _, e := range g.Yield.Args {
+				if a, ok := p.arg(e); ok {
+					b.Yield = append(b.Yield, a.Value)
+					if a.Index != nil {
+						p.errs.addf(pos(e.Pos), "yield of %s: unexpected index", a.Value)
+					}
 				}
 			}
+		case g.Op == nil:
+			p.errs.addf(pos(g.Pos), "expected an op; declarations, if and for have no place in the text of a graph")
 		default:
 			if op := p.op(g.Op); op != nil {
 				b.Ops = append(b.Ops, op)
@@ -46,7 +48,7 @@ func (p *parser) stmts(b *Block, gs []*gStmt) {
 	}
 }
 
-func (p *parser) input(b *Block, g *gStmt) {
+func (p *parser) input(b *Block, g *syntax.Stmt) {
 	name := g.Input.Name[1:]
 	v := &Value{Name: current(name), Kind: Input, Type: p.typ(g.Input.Type), Pos: pos(g.Pos)}
 	if b != p.graph.Body || len(b.Ops) > 0 {
@@ -59,7 +61,7 @@ func (p *parser) input(b *Block, g *gStmt) {
 
 // op converts one op. On an error it defines the results without a type, so that
 // later uses of them are not reported too.
-func (p *parser) op(g *gOp) *Op {
+func (p *parser) op(g *syntax.Op) *Op {
 	before := len(p.errs)
 	o := &Op{Pos: pos(g.Pos)}
 	switch {
@@ -70,10 +72,10 @@ func (p *parser) op(g *gOp) *Op {
 		o.Body = p.body(g.Fuse, nil)
 	case g.Par != nil:
 		o.Def = Par
-		o.Attrs.Set("ranks", p.int(o.Pos, g.Par.TPSize))
+		o.Attrs.Set("ranks", p.int(o.Pos, g.Par.Ranks))
 		o.Body = p.body(g.Par.Body, nil)
 	default:
-		p.plain(o, g.Plain)
+		p.plain(o, g.Right)
 	}
 	for _, n := range g.Annotations {
 		o.Annotations = append(o.Annotations, p.annotation(n))
@@ -102,16 +104,23 @@ func poisoned(o *Op) bool {
 	return o.Body != nil && (slices.ContainsFunc(o.Body.Yield, bad) || slices.ContainsFunc(o.Body.Params, bad))
 }
 
-func (p *parser) results(o *Op, g *gOp, types []Type, ok bool) {
-	if ok && len(types) != len(g.Results) {
-		p.errs.addf(o.Pos, "op %s yields %d values but %d names are given", o.Def.Name, len(types), len(g.Results))
+func (p *parser) results(o *Op, g *syntax.Op, types []Type, ok bool) {
+	var names []*syntax.Target
+	if g.Targets != nil {
+		names = g.Targets.List
+	}
+	if ok && len(types) != len(names) {
+		p.errs.addf(o.Pos, "op %s yields %d values but %d names are given", o.Def.Name, len(types), len(names))
 		ok = false
 	}
 	if ok && g.Types != nil && len(g.Types) != len(types) {
 		p.errs.addf(o.Pos, "op %s yields %d values but %d types are given", o.Def.Name, len(types), len(g.Types))
 		ok = false
 	}
-	for i, n := range g.Results {
+	for i, n := range names {
+		if n.Name[0] != '%' {
+			p.notFlat(n.Pos, "a name without %")
+		}
 		v := &Value{Name: n.Name[1:], Kind: Result, Op: o, Pos: pos(n.Pos)}
 		if ok {
 			v.Type = types[i]
@@ -126,7 +135,7 @@ func (p *parser) results(o *Op, g *gOp, types []Type, ok bool) {
 	}
 }
 
-func (p *parser) repeat(o *Op, g *gRepeat) {
+func (p *parser) repeat(o *Op, g *syntax.Repeat) {
 	o.Def = Repeat
 	o.Attrs = Attrs{{"lo", p.int(o.Pos, g.Lo)}, {"hi", p.int(o.Pos, g.Hi)}}
 	var params []*Value
@@ -142,7 +151,7 @@ func (p *parser) repeat(o *Op, g *gRepeat) {
 	o.Body = p.body(g.Body, params)
 }
 
-func (p *parser) body(g *gBody, params []*Value) *Block {
+func (p *parser) body(g *syntax.Body, params []*Value) *Block {
 	p.scope = append(p.scope, map[string]*Value{})
 	defer func() { p.scope = p.scope[:len(p.scope)-1] }()
 	b := &Block{Params: params}
@@ -153,13 +162,20 @@ func (p *parser) body(g *gBody, params []*Value) *Block {
 	return b
 }
 
-func (p *parser) plain(o *Op, g *gPlain) {
-	o.Def = p.ops.Lookup(g.Name)
-	if o.Def == nil || o.Def.Is(HasBody) {
-		p.errs.addf(pos(g.Pos), "unknown op %s%s", g.Name, didYouMean(g.Name, p.ops.Names()))
-		o.Def = &OpDef{Name: g.Name}
+// plain converts an op: `matmul %x, @w {slices=2}`, or `matmul(%x, @w, slices = 2)`.
+func (p *parser) plain(o *Op, g *syntax.Right) {
+	e := g.Expr
+	if e.Kind != syntax.CallExpr || e.As != nil {
+		p.notFlat(e.Pos, "an expression that is no op")
+		o.Def = &OpDef{}
+		return
 	}
-	for _, a := range g.Args {
+	o.Def = p.ops.Lookup(e.Text)
+	if o.Def == nil || o.Def.Is(HasBody) {
+		p.errs.addf(pos(e.Pos), "unknown op %s%s", e.Text, didYouMean(e.Text, p.ops.Names()))
+		o.Def = &OpDef{Name: e.Text}
+	}
+	for _, a := range e.Args {
 		if arg, ok := p.arg(a); ok {
 			o.Args = append(o.Args, arg)
 		}
@@ -169,22 +185,30 @@ func (p *parser) plain(o *Op, g *gPlain) {
 			o.Args[i].Index = nil
 		}
 	}
-	for _, a := range g.Attrs {
+	for _, a := range e.Named {
 		p.attr(o, a)
 	}
 	o.Attrs = o.Attrs.normalize(o.Def)
 }
 
-func (p *parser) arg(g *gArg) (Arg, bool) {
-	v := p.lookup(pos(g.Pos), g.Name)
+func (p *parser) arg(e *syntax.Expr) (Arg, bool) {
+	of, indices := e, []*syntax.Expr(nil)
+	if e.Kind == syntax.IndexExpr {
+		of, indices = e.Args[0], e.Args[1:]
+	}
+	if of.Kind != syntax.ValueRef && of.Kind != syntax.WeightRef {
+		p.notFlat(e.Pos, "an expression in place of a value or weight")
+		return Arg{}, false
+	}
+	v := p.lookup(pos(of.Pos), of.Text)
 	if v == nil {
 		return Arg{}, false
 	}
 	a := Arg{Value: v}
-	for _, x := range g.Index {
-		index, err := tensor.ParseIndex(strings.Join(x.Words, " "))
+	for _, x := range indices {
+		index, err := tensor.ParseIndex(x.String())
 		if err != nil {
-			p.errs.addf(pos(x.Pos), "%v", err)
+			p.errs.addf(pos(x.Start()), "%v", err)
 		}
 		a.Index = append(a.Index, index)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -59,7 +60,7 @@ func (p *printer) decl(head, tail string) {
 }
 
 func (p *printer) module(m *Module) {
-	p.linef("module %s {", QuoteName(m.Name))
+	p.linef("module %s {", syntax.QuoteName(m.Name))
 	p.indent++
 	for _, w := range m.Weights {
 		tail := w.Type.String()

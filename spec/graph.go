@@ -11,6 +11,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
@@ -69,7 +70,7 @@ func (m *Model) graphText() ([]byte, error) {
 		return text
 	})
 	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // indented as in a model spec
-	return []byte("module " + ir.QuoteName(identifier(m.Spec.Name)) + " {" + text + "\n}\n"), failed
+	return []byte("module " + syntax.QuoteName(identifier(m.Spec.Name)) + " {" + text + "\n}\n"), failed
 }
 
 // parseGraph parses the text of a graph. The text starts on the line of the key,
