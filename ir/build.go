@@ -15,6 +15,19 @@ func NewOp(def *OpDef, args []Arg, attrs Attrs, names ...string) (*Op, error) {
 	return NewRegion(def, args, attrs, nil, names...)
 }
 
+// NewOpLike is NewOp for results that all have one name, which the caller makes unique.
+func NewOpLike(def *OpDef, args []Arg, attrs Attrs, name string) (*Op, error) {
+	o := &Op{Def: def, Args: args, Attrs: attrs.normalize(def)}
+	types, err := o.infer()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range types {
+		o.Results = append(o.Results, &Value{Name: name, Kind: Result, Type: t, Op: o})
+	}
+	return o, nil
+}
+
 // NewRegion is NewOp for repeat, fuse and par, with the given body.
 func NewRegion(def *OpDef, args []Arg, attrs Attrs, body *Block, names ...string) (*Op, error) {
 	o := &Op{Def: def, Args: args, Attrs: attrs.normalize(def), Body: body}

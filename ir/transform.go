@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -46,8 +47,13 @@ var transformForms = []transformForm{
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
 }
 
-// checkTransform checks the function and the arguments of one level of a transform.
-func checkTransform(r *tensor.Transform) error {
+// IsTransform reports whether a transform function has the name.
+func IsTransform(name string) bool {
+	return slices.ContainsFunc(transformForms, func(f transformForm) bool { return f.name == name })
+}
+
+// CheckTransform checks the function and the arguments of one level of a transform.
+func CheckTransform(r *tensor.Transform) error {
 	switch r.Op {
 	case "weight":
 		return nil

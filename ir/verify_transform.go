@@ -36,7 +36,7 @@ func (v *verifier) transforms() {
 }
 
 func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
-	if err := checkTransform(r); err != nil {
+	if err := CheckTransform(r); err != nil {
 		v.errs.addf(w.Pos, "%s: %v", w, err)
 		return
 	}

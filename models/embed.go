@@ -12,7 +12,7 @@ import (
 
 // The demo folder contains its weights and tokenizer.
 //
-//go:embed *.yaml families demo*
+//go:embed *.yaml families modules demo*
 var files embed.FS
 
 // FS contains NAME.yaml, the folders they refer to, and families/FAMILY.yaml.
@@ -39,6 +39,32 @@ func Names() []string {
 		names = append(names, strings.TrimSuffix(path.Base(f), ".yaml"))
 	}
 	return names
+}
+
+// Modules returns the texts of the files of modules, by name.
+func Modules() map[string]string {
+	found, err := fs.Glob(files, "modules/*.ifl")
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	out := map[string]string{}
+	for _, f := range found {
+		b, err := files.ReadFile(f)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		out[path.Base(f)] = string(b)
+	}
+	return out
+}
+
+// ModuleNames returns the names that instances of modules have in the IR.
+func ModuleNames() []byte {
+	b, err := files.ReadFile("modules/names.yaml")
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return b
 }
 
 // Families returns the contents of every family file by name.

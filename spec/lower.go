@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -18,7 +19,7 @@ func Lower(m *Model) (*ir.Module, error) {
 		return m.lowerGraph()
 	}
 	m.declared = map[string]declaration{}
-	l := &lowerer{Model: m, decls: map[string]bool{}, refs: map[string]ir.Arg{}, read: map[string]bool{}}
+	l := &lowerer{Model: m, refs: map[string]*ir.Value{}, byRef: map[string]*element{}, read: map[string]bool{}}
 	for _, s := range m.stacks() {
 		l.enter(&s)
 		if s.std == "enc" {
@@ -37,12 +38,18 @@ func Lower(m *Model) (*ir.Module, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	l.collect()
+	for _, g := range l.graphs {
+		if g.err != nil {
+			return nil, l.misfit(g.err)
+		}
+	}
+	elements := l.collect()
 	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.weights, States: l.states}
 	for _, g := range l.graphs {
-		if err := g.build(mod, l.refs); err != nil {
-			return nil, m.misfit(err)
+		if err := g.finish(elements); err != nil {
+			return nil, err
 		}
+		mod.Graphs = append(mod.Graphs, g.Graph)
 	}
 	return mod, nil
 }
@@ -51,13 +58,13 @@ var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
 
 // misfit converts an ir error to one about the stored tensors or the
 // configuration: an op rejects a stored shape that checkTensors does not check.
-func (m *Model) misfit(err error) error {
-	what, pos := err.Error(), Pos{File: m.Spec.File}
+func (l *lowerer) misfit(err error) error {
+	what, pos := err.Error(), Pos{File: l.Spec.File}
 	name := strings.TrimPrefix(weightReference.FindString(what), "@")
-	for _, std := range m.Tensors() {
-		if form, _ := layerForm(std); form == m.declared[name].std {
-			t := m.tensors[std]
-			return errAt(m.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
+	for _, e := range l.elements {
+		std := layerName(e.std, max(e.layer, 0))
+		if t, ok := l.tensors[std]; ok && e.name == name {
+			return errAt(l.Model.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
 		}
 	}
 	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
@@ -67,15 +74,17 @@ func (m *Model) misfit(err error) error {
 // modules, grouped by file.
 type lowerer struct {
 	*Model
+	byRef       map[string]*element
 	elements    []*element // in the order of their first use
 	layerStates []layerState
 	weights     []*ir.Value // arrays of the elements
 	states      []*ir.Value
-	refs        map[string]ir.Arg // to elements and states of layers
+	refs        map[string]*ir.Value // elements and states of layers
 	graphs      []*text
-	decls       map[string]bool // references to what is declared
 	read        map[string]bool // standard names of tensors that a weight of several tensors reads
 	err         error           // the first error
+	expander    *expand.Expander
+	params      map[string]any // keys of network_structure
 
 	// The stack and graph being written.
 	s             *stack
@@ -104,7 +113,7 @@ type lowerer struct {
 // enter makes s the current stack.
 func (l *lowerer) enter(s *stack) {
 	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
-	l.t, l.cs, l.tapped = newText(), map[string]string{}, map[int]string{}
+	l.t, l.cs, l.tapped = newText(l.refs), map[string]string{}, map[int]string{}
 	l.kv = "kv"
 	if s.std == "enc" {
 		l.kv = "enc"
@@ -172,7 +181,7 @@ func (l *lowerer) yield(values map[string]string, order ...string) {
 }
 
 func (l *lowerer) graph(name string) {
-	l.t.name = name
+	l.t.Name = name
 	l.graphs = append(l.graphs, l.t)
 }
 

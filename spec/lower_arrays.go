@@ -22,6 +22,7 @@ type element struct {
 	block     bool // one of its tensors has a block type
 	shape     []int
 	transform *tensor.Transform
+	value     *ir.Value
 }
 
 // ref returns the name by which ops refer to the element.
@@ -38,9 +39,15 @@ func (e *element) ref() string {
 // declare declares an element, unless it is declared, and returns the reference to it.
 func (l *lowerer) declare(e *element) string {
 	ref := e.ref()
-	if !l.decls[ref] {
-		l.decls[ref] = true
-		l.elements = append(l.elements, e)
+	if l.refs[ref] == nil {
+		e.value = &ir.Value{Name: e.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}}
+		if e.experts > 0 {
+			e.value.Count = []ir.Range{{Hi: e.experts}}
+		}
+		for _, n := range e.shape {
+			e.value.Type.Shape = append(e.value.Type.Shape, ir.Size{N: n})
+		}
+		l.refs[ref], l.byRef[ref], l.elements = e.value, e, append(l.elements, e)
 	}
 	return ref
 }
@@ -72,7 +79,7 @@ type declaration struct {
 
 // arrays makes arrays of the elements of consecutive layers that differ in nothing but
 // their number. Later arrays of a name have that of their first layer behind it.
-func (l *lowerer) arrays() {
+func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) {
 	next := map[*element]*element{} // of the same array
 	begun := map[*element]bool{}    // arrays begin with others
 	last, firsts := map[string]*element{}, map[string]int{}
@@ -108,7 +115,7 @@ func (l *lowerer) arrays() {
 			if d.layered {
 				a.Index = []ir.Index{ir.ConstIndex(e.layer)}
 			}
-			l.refs[e.ref()] = a
+			out[e.value] = a
 		}
 		l.weights, l.declared[d.name] = append(l.weights, w), d
 	}
@@ -123,7 +130,7 @@ func (l *lowerer) alike(before, e *element) bool {
 // array returns the weight of an array of elements, or of one that is none.
 func (l *lowerer) array(d *declaration, all []*element) *ir.Value {
 	e := all[0]
-	w := &ir.Value{Name: d.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}, Transform: e.transform}
+	w := &ir.Value{Name: d.name, Kind: ir.Weight, Type: e.value.Type, Transform: e.transform}
 	wide, block := false, false
 	for _, x := range all {
 		wide, block = wide || x.wide || x.typ != e.typ, block || x.block
@@ -138,26 +145,22 @@ func (l *lowerer) array(d *declaration, all []*element) *ir.Value {
 	if e.experts > 0 {
 		w.Count = append(w.Count, ir.Range{Hi: e.experts})
 	}
-	for _, n := range e.shape {
-		w.Type.Shape = append(w.Type.Shape, ir.Size{N: n})
-	}
 	return w
 }
 
 // A layerState is the state of one layer.
 type layerState struct {
 	name  string // in the IR, that all layers share
-	layer int
-	state *ir.StateType
+	value *ir.Value
 }
 
 // stateOf declares the state of a layer, unless it is declared, and returns the reference
 // to it.
 func (l *lowerer) stateOf(name string, layer int, state *ir.StateType) string {
 	ref := fmt.Sprintf("%%%s#%d", name, layer)
-	if !l.decls[ref] {
-		l.decls[ref] = true
-		l.layerStates = append(l.layerStates, layerState{name, layer, state})
+	if l.refs[ref] == nil {
+		v := &ir.Value{Name: name, Kind: ir.State, State: state}
+		l.refs[ref], l.layerStates = v, append(l.layerStates, layerState{name, v})
 	}
 	return ref
 }
@@ -180,25 +183,25 @@ func (l *lowerer) fixed(name, field string, dims ...int) string {
 
 // stateArrays makes one array of the states of a name with equal fields. Others get a
 // number behind the name. Rows are kept for the window that all have, or else for ever.
-func (l *lowerer) stateArrays() {
+func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) {
 	of := map[string][]*ir.Value{}
 	for _, s := range l.layerStates {
-		i := slices.IndexFunc(of[s.name], func(v *ir.Value) bool { return sameState(v.State, s.state) })
+		i := slices.IndexFunc(of[s.name], func(v *ir.Value) bool { return sameState(v.State, s.value.State) })
 		if i < 0 {
 			i = len(of[s.name])
-			v := &ir.Value{Name: s.name, Kind: ir.State, Count: []ir.Range{{}}, State: s.state}
+			v := &ir.Value{Name: s.name, Kind: ir.State, Count: []ir.Range{{}}, State: s.value.State}
 			if i > 0 {
 				v.Name = fmt.Sprintf("%s_%d", s.name, i+1)
 			}
 			l.states, of[s.name] = append(l.states, v), append(of[s.name], v)
 		}
 		v := of[s.name][i]
-		if v.State.Window != s.state.Window {
+		if v.State.Window != s.value.State.Window {
 			v.State.Window = 0
 		}
 		a := ir.A(v)
 		a.Index = []ir.Index{ir.ConstIndex(v.Count[0].Hi)}
-		l.refs[fmt.Sprintf("%%%s#%d", s.name, s.layer)] = a
+		out[s.value] = a
 		v.Count[0].Hi++
 	}
 	slices.SortStableFunc(l.states, func(a, b *ir.Value) int { return cmp.Compare(rank(a), rank(b)) })
@@ -219,13 +222,15 @@ func sameState(a, b *ir.StateType) bool {
 }
 
 // collect makes the arrays of the model's weights and states, and those of its draft layer.
-func (l *lowerer) collect() {
-	l.arrays()
-	l.stateArrays()
+func (l *lowerer) collect() map[*ir.Value]ir.Arg {
+	out := map[*ir.Value]ir.Arg{}
+	l.arrays(out)
+	l.stateArrays(out)
 	if in := l.draftLowerer; in != nil {
-		in.arrays()
-		in.stateArrays()
+		in.arrays(out)
+		in.stateArrays(out)
 		l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
 		maps.Copy(l.declared, in.declared)
 	}
+	return out
 }

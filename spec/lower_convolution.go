@@ -77,3 +77,27 @@ func (l *lowerer) convolution(in, x string) string {
 	x, _ = l.norm("x2", "convolution_norm", convolutionNorm, l.t.op("x2", "add", []string{x, y}, nil), 0)
 	return x
 }
+
+// blocks writes a split of the columns of x into n equal blocks.
+func (l *lowerer) blocks(hint, x string, n, width int) []string {
+	if n == 1 {
+		return []string{x}
+	}
+	hints, sizes := make([]string, n), make([]int, n)
+	for i := range hints {
+		hints[i], sizes[i] = hint, width/n
+	}
+	return l.splitInto(x, hints, sizes)
+}
+
+// eachBlock multiplies each block of columns by a matrix of its own.
+func (l *lowerer) eachBlock(hint string, blocks []string, weight func(b int) string) string {
+	var out []string
+	for b, x := range blocks {
+		out = append(out, l.t.op(hint, "matmul", []string{x, weight(b)}, nil))
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	return l.t.op(hint, "concat", out, nil)
+}

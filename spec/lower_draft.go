@@ -33,7 +33,7 @@ func (l *lowerer) features(x string) string {
 func (l *lowerer) inner() *lowerer {
 	if l.draftLowerer == nil {
 		l.Draft.Model.declared = map[string]declaration{}
-		d := &lowerer{Model: l.Draft.Model, decls: l.decls, refs: l.refs, read: map[string]bool{}, prefix: "draft_"}
+		d := &lowerer{Model: l.Draft.Model, refs: l.refs, byRef: l.byRef, read: map[string]bool{}, prefix: "draft_"}
 		d.enter(&d.stacks()[0])
 		d.kv = "draft_kv"
 		l.draftLowerer = d

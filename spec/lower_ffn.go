@@ -107,3 +107,13 @@ func (l *lowerer) xielu(x string) string {
 	y := l.t.op("act", "add", []string{l.scaled("act", e, xieluBeta), square}, nil)
 	return l.t.op("act", "add", []string{y, below}, nil)
 }
+
+// vector declares a tensor of any shape as a vector.
+func (l *lowerer) vector(name, std string) string {
+	t, ok := l.tensors[layerName(std, l.at)]
+	if !ok {
+		l.fail("tensor %s: missing", layerName(std, l.at))
+		return "@" + name
+	}
+	return l.weight(name, std, rowVectorOf(t))
+}

@@ -31,7 +31,7 @@ func (l *lowerer) beforeDecode(name string) {
 // the logits of head 0, of head 1, and so on.
 func (l *lowerer) medusaHeads() {
 	d := l.Medusa
-	l.t = newText()
+	l.t = newText(l.refs)
 	l.t.input("hidden", tensor.F32, "T", l.Hyper.Hidden)
 	l.inputs("out_rows")
 	h := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/iflowc/iflowc/ir"
@@ -12,119 +11,176 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A text is a graph being written: its ops refer to values, weights and states by their
-// names, because the arrays that hold weights and states are known only at the end.
+// A text is a graph being written. Its ops refer to values by name, and to the weights and
+// states of single layers: the arrays that hold these are known only at the end.
 type text struct {
-	name   string
-	inputs []*ir.Value
-	dims   map[string]*ir.Dim
-	ops    []textOp
+	*ir.Graph
+	values map[string]*ir.Value // by name, with %
+	refs   map[string]*ir.Value // weights and states of layers, by reference
 	yield  []yielded
 	layers []roll.Layer
 	used   map[string]int
-	hints  map[string]string // of values, by name
+	hints  map[*ir.Value]string
+	err    error // the first error; ops behind it are not written
 }
 
 // A yielded value is a result of the graph and has a name of its own.
 type yielded struct{ name, value string }
 
-type textOp struct {
-	results []string
-	op      string
-	args    []string
-	attrs   attrs
-}
-
-func newText() *text {
-	return &text{used: map[string]int{}, hints: map[string]string{}, dims: map[string]*ir.Dim{
-		"T": {Name: "T", Role: "tokens"}, "R": {Name: "R", Role: "out_rows"}, "S": {Name: "S", Role: "sequences"}}}
+func newText(refs map[string]*ir.Value) *text {
+	g := &ir.Graph{Dims: []*ir.Dim{{Name: "T", Role: "tokens"}, {Name: "R", Role: "out_rows"}, {Name: "S", Role: "sequences"}}, Body: &ir.Block{}}
+	return &text{Graph: g, values: map[string]*ir.Value{}, refs: refs, used: map[string]int{}, hints: map[*ir.Value]string{}}
 }
 
 // fresh returns an unused value name: %q, %q_2, …
 func (t *text) fresh(hint string) string {
 	t.used[hint]++
-	name := hint
 	if n := t.used[hint]; n > 1 {
-		name = fmt.Sprintf("%s_%d", hint, n)
+		return fmt.Sprintf("%%%s_%d", hint, n)
 	}
-	t.hints[name] = hint
-	return "%" + name
+	return "%" + hint
 }
 
 // input declares an input with a row of the given sizes for each of a dim.
 func (t *text) input(name string, elem tensor.DType, dim string, sizes ...int) {
-	v := &ir.Value{Name: name, Kind: ir.Input, Type: ir.Type{Elem: elem, Shape: []ir.Size{{Dim: t.dims[dim]}}}}
+	v := &ir.Value{Name: name, Kind: ir.Input, Type: ir.Type{Elem: elem}}
+	for _, d := range t.Dims {
+		if d.Name == dim {
+			v.Type.Shape = []ir.Size{{Dim: d}}
+		}
+	}
 	for _, n := range sizes {
 		v.Type.Shape = append(v.Type.Shape, ir.Size{N: n})
 	}
-	t.inputs = append(t.inputs, v)
+	t.Inputs, t.values["%"+name] = append(t.Inputs, v), v
 }
 
 // op writes `%hint = op args {attrs}` and returns the value's name.
 func (t *text) op(hint, op string, args []string, a attrs) string {
-	name := t.fresh(hint)
-	t.add([]string{name}, op, args, a)
-	return name
+	return t.results([]string{hint}, op, args, a)[0]
 }
 
 // effect writes an op without results.
-func (t *text) effect(op string, args []string) { t.add(nil, op, args, nil) }
+func (t *text) effect(op string, args []string) { t.results(nil, op, args, nil) }
 
-func (t *text) add(results []string, op string, args []string, a attrs) {
-	t.ops = append(t.ops, textOp{slices.Clone(results), op, slices.Clone(args), slices.Clone(a)})
+// results writes an op and returns the names of its results.
+func (t *text) results(hints []string, op string, args []string, a attrs) []string {
+	def := ops.Table.Lookup(op)
+	if def == nil {
+		panic("bug: no op " + op)
+	}
+	names := make([]string, len(hints))
+	for i, h := range hints {
+		names[i] = t.fresh(h)
+	}
+	var list []*ir.Value
+	for _, name := range args {
+		v := t.value(name)
+		if v == nil {
+			return names
+		}
+		list = append(list, v)
+	}
+	if vs, err := t.add(def, list, ir.Attrs(a), hints); err == nil {
+		for i, v := range vs {
+			t.values[names[i]] = v
+		}
+	}
+	return names
+}
+
+// value returns what a name or reference stands for; nil behind an error.
+func (t *text) value(name string) *ir.Value {
+	v := t.values[name]
+	if v == nil {
+		v = t.refs[name]
+	}
+	if v == nil && t.err == nil {
+		t.err = fmt.Errorf("bug: no value %s", name)
+	}
+	return v
+}
+
+// add adds an op to the graph.
+func (t *text) add(def *ir.OpDef, values []*ir.Value, a ir.Attrs, hints []string) ([]*ir.Value, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	args := make([]ir.Arg, len(values))
+	for i, v := range values {
+		args[i] = ir.A(v)
+	}
+	var o *ir.Op
+	if len(hints) == 1 {
+		o, t.err = ir.NewOpLike(def, args, a, hints[0])
+	} else {
+		o, t.err = ir.NewOp(def, args, a, hints...)
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	for _, v := range o.Results {
+		t.hints[v] = v.Name
+	}
+	t.Body.Ops = append(t.Body.Ops, o)
+	return o.Results, nil
 }
 
 // begin begins a layer, which end ends.
 func (t *text) begin(layer int) {
-	t.layers = append(t.layers, roll.Layer{Lo: len(t.ops), Index: layer})
+	t.layers = append(t.layers, roll.Layer{Lo: len(t.Body.Ops), Index: layer})
 }
 
-func (t *text) end() { t.layers[len(t.layers)-1].Hi = len(t.ops) }
+func (t *text) end() { t.layers[len(t.layers)-1].Hi = len(t.Body.Ops) }
 
-// build adds the graph to a module that has all weights and states. refs has the references
-// to them.
-func (t *text) build(mod *ir.Module, refs map[string]ir.Arg) error {
-	g := &ir.Graph{Name: t.name, Dims: []*ir.Dim{t.dims["T"], t.dims["R"], t.dims["S"]}, Inputs: t.inputs, Body: &ir.Block{}}
-	b := &textBuilder{refs, map[string]*ir.Value{}}
-	for _, v := range g.Inputs {
-		b.values["%"+v.Name] = v
-	}
-	for i := range t.ops {
-		op, err := b.op(&t.ops[i])
-		if err != nil {
-			return err
+// finish makes loops of the layers. elements has the array, and the index in it, of each
+// weight and state of a layer.
+func (t *text) finish(elements map[*ir.Value]ir.Arg) error {
+	for _, o := range t.Body.Ops {
+		for i := range o.Args {
+			if e, ok := elements[o.Args[i].Value]; ok {
+				o.Args[i] = e
+			}
 		}
-		g.Body.Ops = append(g.Body.Ops, op)
+	}
+	for i, v := range t.Body.Ops {
+		for k, r := range v.Results { // unique until they are numbered
+			r.Name = fmt.Sprintf("v%d_%d", i, k)
+		}
 	}
 	for _, y := range t.yield {
-		g.Body.Yield = append(g.Body.Yield, b.values[y.value])
+		t.Body.Yield = append(t.Body.Yield, t.values[y.value])
 	}
-	if err := roll.Layers(g, t.layers); err != nil {
+	if err := roll.Layers(t.Graph, t.layers); err != nil {
 		return err
 	}
-	t.number(g)
-	mod.Graphs = append(mod.Graphs, g)
+	t.number(elements)
 	return nil
 }
 
 // number gives the results of the graph their names, and numbers other values in the order
 // of their definitions.
-func (t *text) number(g *ir.Graph) {
+func (t *text) number(elements map[*ir.Value]ir.Arg) {
 	n := numbering{t.hints, map[string]int{}, map[*ir.Value]bool{}}
-	for _, v := range g.Inputs {
+	for _, v := range t.Inputs {
 		n.used[v.Name]++
 	}
-	for i, v := range g.Body.Yield {
+	for _, e := range elements {
+		if e.Kind == ir.State {
+			n.used[e.Name] = 1
+		}
+	}
+	for i, v := range t.Body.Yield {
 		if v.Kind == ir.Result {
 			v.Name, n.fixed[v] = t.yield[i].name, true
 			n.used[v.Name]++
 		}
 	}
-	n.block(g.Body)
+	n.block(t.Body)
 }
 
 type numbering struct {
-	hints map[string]string
+	hints map[*ir.Value]string
 	used  map[string]int
 	fixed map[*ir.Value]bool
 }
@@ -146,7 +202,7 @@ func (n *numbering) values(list []*ir.Value) {
 		if n.fixed[v] {
 			continue
 		}
-		hint, ok := n.hints[v.Name]
+		hint, ok := n.hints[v]
 		if !ok { // a loop's
 			hint = numberBehind.ReplaceAllString(v.Name, "")
 		}
@@ -155,40 +211,6 @@ func (n *numbering) values(list []*ir.Value) {
 			v.Name = fmt.Sprintf("%s_%d", hint, n.used[hint])
 		}
 	}
-}
-
-type textBuilder struct {
-	refs   map[string]ir.Arg
-	values map[string]*ir.Value
-}
-
-func (b *textBuilder) op(t *textOp) (*ir.Op, error) {
-	def := ops.Table.Lookup(t.op)
-	if def == nil {
-		panic("bug: no op " + t.op)
-	}
-	var args []ir.Arg
-	for _, name := range t.args {
-		a, ok := b.refs[name]
-		if !ok {
-			if a.Value = b.values[name]; a.Value == nil {
-				panic("bug: no value " + name)
-			}
-		}
-		args = append(args, a)
-	}
-	names := make([]string, len(t.results))
-	for i, name := range t.results {
-		names[i] = name[1:]
-	}
-	o, err := ir.NewOp(def, args, ir.Attrs(t.attrs), names...)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range t.results {
-		b.values[name] = o.Results[i]
-	}
-	return o, nil
 }
 
 // attrs are attributes in the order in which they were added.

@@ -90,7 +90,7 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 // The columns of %medusa are the logits of the next token, then z'.
 func (l *lowerer) chain() {
 	d := l.Medusa
-	l.t = newText()
+	l.t = newText(l.refs)
 	l.t.input("hidden", tensor.F32, "T", l.Hyper.Hidden)
 	l.inputs("ids", "out_rows")
 	z := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)

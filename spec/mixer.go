@@ -5,39 +5,29 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // A mixer is a form of token mixing other than attention.
 type mixer struct {
-	word     string                                             // in mixer_pattern
-	prefix   string                                             // first part of its tensors' names within a layer
-	required []string                                           // tensors that each of its layers has
-	fused    string                                             // a tensor NAME.weight in place of the required NAME_*
-	shapes   func(m *Model, s *stack, add func(string, ...int)) // adds the shapes that follow from hyper-parameters
-	check    func(n *Network) error                             // checks the hyper-parameters
-	write    func(l *lowerer, x string) string                  // writes the mixer
-	scales   func(n *Network) (output, residual float64)        // factors; 0: those of attention
+	word   string                                      // in mixer_pattern
+	prefix string                                      // first part of its tensors' names within a layer
+	module string                                      // that writes it
+	scales func(n *Network) (output, residual float64) // factors; 0: those of attention
 }
 
-// allMixers holds what mixerForms returns. It has no initial value because the mixers
-// lower by it.
-var allMixers struct {
-	once  sync.Once
-	forms []*mixer
-}
-
-// mixerForms returns all mixers.
-func mixerForms() []*mixer {
-	allMixers.once.Do(func() {
-		allMixers.forms = []*mixer{linearMixer(), scanMixer(), ssdMixer(), shortConvMixer(), rgLRUMixer(), timeMixer()}
-	})
-	return allMixers.forms
+// mixers are all mixers.
+var mixers = []*mixer{
+	{"linear", "linear_attn", "linear_attention", func(n *Network) (float64, float64) { return n.Linear.OutScale, n.Linear.Residual }},
+	{"selective_scan", "scan", "mamba", noScales},
+	{"ssd", "ssd", "ssd", func(n *Network) (float64, float64) { return n.SSD.OutScale, 0 }},
+	{"short_conv", "short_conv", "gated_convolution", noScales},
+	{"rg_lru", "rg_lru", "recurrent_block", noScales},
+	{"time_mix", "time_mix", "time_mix", noScales},
 }
 
 // mixerOf returns the mixer of a word of mixer_pattern; nil for attention.
 func mixerOf(word string) *mixer {
-	for _, mx := range mixerForms() {
+	for _, mx := range mixers {
 		if mx.word == word {
 			return mx
 		}
@@ -72,16 +62,6 @@ func (n *Network) caches(layer int) bool { return n.attends(layer) || n.sharedAt
 
 // mixes reports whether a layer has the mixer of the word.
 func (n *Network) mixes(layer int, word string) bool { return slices.Contains(n.mixers(layer), word) }
-
-// uses reports whether one of the layers has the mixer of the word.
-func (m *Model) uses(word string) bool {
-	for i := range m.Hyper.Layers {
-		if m.Net.mixes(i, word) {
-			return true
-		}
-	}
-	return false
-}
 
 // hasDense reports whether a layer has an FFN that every token passes.
 func (m *Model) hasDense(layer int) bool {
@@ -134,7 +114,7 @@ func (m *Model) ownName(std string, layer int) string {
 			own = mx.prefix
 		}
 	}
-	known := prefix == "self_attn" || slices.ContainsFunc(mixerForms(), func(mx *mixer) bool { return mx.prefix == prefix })
+	known := prefix == "self_attn" || slices.ContainsFunc(mixers, func(mx *mixer) bool { return mx.prefix == prefix })
 	if own == "" || !known {
 		return std
 	}
@@ -166,7 +146,7 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 	if prefix == "shared" {
 		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)
 	}
-	for _, mx := range mixerForms() {
+	for _, mx := range mixers {
 		if mx.prefix == prefix {
 			missing := !m.Net.mixes(layer, mx.word)
 			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
@@ -175,8 +155,7 @@ func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
 	return false, false
 }
 
-// requiredMixers returns the tensors that a layer's shared block and its mixers other
-// than attention need.
+// requiredMixers returns the tensors that a layer's shared block needs.
 func (m *Model) requiredMixers(layer int) []string {
 	var out []string
 	if m.Net.sharedAt(layer) {
@@ -184,48 +163,12 @@ func (m *Model) requiredMixers(layer int) []string {
 			out = append(out, layerName("dec.{i}.shared."+name+".weight", layer))
 		}
 	}
-	for _, word := range m.Net.mixers(layer) {
-		if mx := mixerOf(word); mx != nil {
-			for _, name := range mx.required {
-				if mx.fused == "" || !strings.HasPrefix(name, mx.fused+"_") || !m.hasAt("dec.{i}."+mx.prefix+"."+mx.fused+".weight", layer) {
-					out = append(out, layerName("dec.{i}."+mx.prefix+"."+name, layer))
-				}
-			}
-		}
-	}
 	return out
-}
-
-// mixerShapes adds the shapes of the mixers' tensors.
-func (m *Model) mixerShapes(s *stack, out map[string]shape) {
-	for _, mx := range mixerForms() {
-		if s.std != "dec" || !m.uses(mx.word) || mx.shapes == nil {
-			continue
-		}
-		mx.shapes(m, s, func(name string, dims ...int) {
-			var alt [][]int
-			if len(dims) == 1 { // GGUF files store vectors as matrices, of one column or of a row for each group
-				alt = [][]int{{dims[0], 1}, {1, dims[0]}}
-				if g := m.Net.SSD.Groups; name == "norm.weight" && g > 1 && dims[0]%g == 0 {
-					alt = append(alt, []int{g, dims[0] / g})
-				}
-			}
-			out[s.in(mx.prefix+"."+name)] = shape{dims: dims, alt: alt, why: fmt.Sprintf("network_structure.%s, hidden_size %d", mx.prefix, s.hyper.Hidden)}
-		})
-	}
 }
 
 // checkMixers checks the hyper-parameters of the mixers in use.
 func (s *Spec) checkMixers() error {
 	n := &s.Network
-	words := append(slices.Clone(n.MixerPattern), n.ParallelMixer)
-	for _, word := range words {
-		if mx := mixerOf(word); mx != nil && mx.check != nil {
-			if err := mx.check(n); err != nil {
-				return errAt(s.Pos("network_structure."+mx.prefix), "network_structure.%s: %v", mx.prefix, err)
-			}
-		}
-	}
 	if n.encodes() && (len(n.MixerPattern) > 0 || n.ParallelMixer != "" || len(n.FFNPattern) > 0) {
 		return errAt(s.Pos("network_structure.mixer_pattern"), "network_structure.mixer_pattern: an encoder has attention and an FFN in each layer; want a decoder_only network")
 	}

@@ -65,12 +65,7 @@ func TestMixerErrors(t *testing.T) {
 	t.Parallel()
 	const head = "iflow: 1\nnetwork_structure: {type: decoder_only, normalization_function: rms, activation_function: silu, "
 	for src, want := range map[string]string{
-		"mixer_pattern: [linear]}": "linear_attn: heads is 0, want 1 to",
-		"mixer_pattern: [ssd], ssd: {heads: 3, head_dim: 8, groups: 2, state_size: 4}}":      "want heads to be a multiple of groups",
-		"mixer_pattern: [ssd], ssd: {heads: 2, head_dim: 8, state_size: 4, scales: [1, 2]}}": "5 scales if any",
-		"mixer_pattern: [linear], linear_attention: {heads: 3, key_heads: 2, key_dim: 4}}":   "want a multiple of key_heads 2",
 		"mixer_pattern: [mamba3]}":         "mixer_pattern: have",
-		"mixer_pattern: [time_mix]}":       "head_dim is 0, want 1",
 		"linear_attention: {delta: true}}": `unknown key "delta" in network_structure.linear_attention`,
 		"ssd: {norm: {gate: relu}}}":       "network_structure.ssd.norm.gate: have",
 	} {

@@ -287,7 +287,6 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
 	m.gateShapes(s, out)
 	m.normShapes(s, out)
-	m.mixerShapes(s, out)
 	m.streamShapes(s, out)
 	bias := s.in("self_attn.relative_bias.weight")
 	out[bias] = shape{dims: []int{m.storedRows(layerName(bias, 0)), h.Heads}, why: heads}

@@ -1,0 +1,184 @@
+package expand
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/syntax"
+)
+
+// callExpr calls an op, a module or a function, and returns its results. names are those
+// that the results get.
+func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
+	f.step(e.Pos)
+	switch e.Text {
+	case "stored":
+		return []any{f.stored(e)}
+	case "known":
+		return []any{f.known(e)}
+	}
+	var args []any
+	for _, a := range e.Args {
+		args = append(args, f.eval(a))
+	}
+	named := map[string]any{}
+	for _, a := range e.Named {
+		if _, twice := named[a.Name]; twice {
+			f.at = a.Pos
+			f.fail("%s is given twice", a.Name)
+		}
+		named[a.Name] = f.eval(a.Val)
+	}
+	f.at = e.Pos
+	if fn, ok := functions[e.Text]; ok {
+		if len(named) > 0 || e.As != nil {
+			f.fail("arguments of function %s have no names", e.Text)
+		}
+		return []any{fn.call(f, e.Text, args)}
+	}
+	if def := f.ops.Lookup(e.Text); def != nil {
+		if e.As != nil {
+			f.fail("%s is an op; only modules have instances", e.Text)
+		}
+		return f.callOp(def, e, args, names)
+	}
+	m, err := f.lib.module(e.Text)
+	if err != nil {
+		known := slices.Concat(f.lib.Names(), f.ops.Names(), functionNames())
+		if _, isModule := f.lib.sources[e.Text]; isModule {
+			panic(failure{err}) // of its text
+		}
+		f.fail("no op, module or function %s%s", e.Text, didYouMean(e.Text, known))
+	}
+	return f.call(m, e, f.instance(e), args, named)
+}
+
+// instance returns the path of the instance that a call makes.
+func (f *frame) instance(e *syntax.Expr) string {
+	if e.As == nil {
+		return join(f.path, e.Text)
+	}
+	if e.As.Name == "self" && e.As.Index == nil {
+		return f.path
+	}
+	if e.As.Index == nil {
+		return join(f.path, e.As.Name)
+	}
+	n, ok := f.eval(e.As.Index).(int)
+	if f.at = e.As.Pos; !ok || n < 0 {
+		f.fail("the number of an instance is 0 or more")
+	}
+	return join(f.path, e.As.Name+"."+strconv.Itoa(n))
+}
+
+// callOp adds an op to the graph.
+func (f *frame) callOp(def *ir.OpDef, e *syntax.Expr, args []any, names []string) []any {
+	if f.made++; f.made > maxOps {
+		f.fail("the modules make more than %d ops", maxOps)
+	}
+	var values []*ir.Value
+	for i, v := range flatten(args) {
+		switch v := v.(type) {
+		case nil: // an optional argument that is absent
+		case *ir.Value:
+			values = append(values, v)
+		case *weightVar:
+			if v.found == nil {
+				continue
+			}
+			values = append(values, f.use(v))
+		default:
+			f.fail("op %s: argument %d is %s, want a value, weight or state; attributes have names", def.Name, i+1, typeName(v))
+		}
+	}
+	var attrs ir.Attrs
+	for _, a := range e.Named {
+		v := f.eval(a.Val)
+		if f.at = a.Pos; v != nil {
+			attrs = append(attrs, ir.Attr{Name: a.Name, Val: f.attr(def, a.Name, v)})
+		}
+	}
+	f.at = e.Pos
+	if names == nil {
+		names = []string{def.Name}
+	}
+	results, err := f.host.Op(def, values, attrs, names)
+	if err != nil {
+		f.fail("%v", err)
+	}
+	out := make([]any, len(results))
+	for i, v := range results {
+		out[i] = v
+	}
+	return out
+}
+
+// attr converts the value of an attribute to the type that the op declares.
+func (f *frame) attr(def *ir.OpDef, name string, v any) any {
+	d := def.Attr(name)
+	if d == nil {
+		var known []string
+		for _, a := range def.Attrs {
+			known = append(known, a.Name)
+		}
+		f.fail("op %s has no attribute %s%s", def.Name, name, didYouMean(name, known))
+	}
+	n, isInt := v.(int)
+	x, isNumber := float(v)
+	list, isList := v.([]any)
+	switch d.Kind {
+	case ir.IntAttr, ir.PerLayerInt:
+		if isInt {
+			return n
+		}
+	case ir.FloatAttr, ir.PerLayerFloat:
+		if isNumber {
+			return x
+		}
+	case ir.BoolAttr:
+		if b, ok := v.(bool); ok {
+			return b
+		}
+	case ir.WordAttr:
+		if s, ok := v.(string); ok {
+			return s
+		}
+	case ir.IntsAttr:
+		if out, ok := listOf[int](list); ok && isList {
+			return out
+		}
+	case ir.FloatsAttr:
+		if out, ok := floats(list); ok && isList {
+			return out
+		}
+	}
+	f.fail("op %s: attribute %s is %s, want %s", def.Name, name, show(v), d.Kind)
+	return nil
+}
+
+// listOf returns a list whose elements all have a type.
+func listOf[T any](list []any) ([]T, bool) {
+	out := make([]T, len(list))
+	for i, v := range list {
+		x, ok := v.(T)
+		if !ok {
+			return nil, false
+		}
+		out[i] = x
+	}
+	return out, true
+}
+
+// floats returns a list of numbers.
+func floats(list []any) ([]float64, bool) {
+	out := make([]float64, len(list))
+	for i, v := range list {
+		x, ok := float(v)
+		if !ok {
+			return nil, false
+		}
+		out[i] = x
+	}
+	return out, true
+}

@@ -1,0 +1,278 @@
+// Package expand evaluates modules written as text: it computes their parameters, finds their
+// tensors, and adds their ops to a graph.
+package expand
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/participle/v2/lexer"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A Tensor is a stored tensor.
+type Tensor struct {
+	File      string            // its name in the file
+	Transform *tensor.Transform // that reads it, as a matrix of outputs by inputs
+	Shape     []int             // of what the transform makes
+	Type      tensor.DType      // as it is stored
+	Computed  bool              // the transform changes the order of elements
+}
+
+// A Weight is a weight that a module reads.
+type Weight struct {
+	Path, Name string   // of the module's instance, and of the weight in the module
+	Std        string   // standard name of its first tensor
+	Stds       []string // and of all
+	Transform  *tensor.Transform
+	Shape      []int
+	Tensors    []Tensor
+	Computed   bool // its elements are no stored elements
+}
+
+// A Host is the model that modules are expanded for.
+type Host interface {
+	// Tensor returns the stored tensor of a standard name.
+	Tensor(std string) (Tensor, bool)
+	// Missing returns what to say of a tensor that is not stored.
+	Missing(std string) string
+	// Read records that a module knows a tensor, though no weight is made of it.
+	Read(std string)
+	// Config returns the value of a key of config.json.
+	Config(key string) (any, bool)
+	// Param returns what the model sets a parameter to, for a module at a path.
+	Param(module, path, name string) (any, bool)
+	// Weight returns the weight of the graph.
+	Weight(w *Weight) (*ir.Value, error)
+	// State returns the state of an instance of a module.
+	State(path, name string, s *ir.StateType) (*ir.Value, error)
+	// StateElem returns the element type of a field of rows.
+	StateElem(field string) tensor.DType
+	// Op adds an op to the graph and returns its results, which have names like the given
+	// ones; one name is for all.
+	Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error)
+	// Name gives a result of an op the name that the module has for it.
+	Name(v *ir.Value, name string)
+	// Layer begins a layer of the given index; layer -1 ends it.
+	Layer(index int)
+}
+
+// An Error is what is wrong with a module, or with a model that it does not fit.
+type Error struct {
+	Pos  lexer.Position
+	Path string // of the instance
+	Msg  string
+	Line string // of the text
+}
+
+// Error returns the place, the instance, the message, and the line with a caret.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s:%d:%d: ", e.Pos.Filename, e.Pos.Line, e.Pos.Column)
+	if e.Path != "" {
+		text += e.Path + ": "
+	}
+	text += e.Msg
+	if e.Line != "" {
+		caret := strings.Map(func(c rune) rune {
+			if c == '\t' {
+				return c
+			}
+			return ' '
+		}, e.Line[:min(max(e.Pos.Column-1, 0), len(e.Line))])
+		text += "\n  " + e.Line + "\n  " + caret + "^"
+	}
+	return text
+}
+
+// Limits of an expansion, because modules are untrusted text.
+const (
+	maxSteps = 1_000_000
+	maxOps   = 100_000
+	maxCalls = 64
+	maxList  = 65_536
+	maxText  = 1 << 20
+)
+
+// An Expander expands modules of a library for a host.
+type Expander struct {
+	lib   *Library
+	host  Host
+	ops   ir.OpSet
+	steps int
+	made  int // ops
+}
+
+// New returns an expander of the modules of a library.
+func New(lib *Library, ops ir.OpSet, host Host) *Expander {
+	return &Expander{lib: lib, host: host, ops: ops}
+}
+
+// Call expands a module for arguments, as an instance of the given path, and returns its
+// results. Arguments are values of graphs and what parameters can be.
+func (x *Expander) Call(module, path string, args []any, named map[string]any) (results []any, err error) {
+	m, err := x.lib.module(module)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			failed, ok := r.(failure)
+			if !ok {
+				panic(r)
+			}
+			results, err = nil, failed.error
+		}
+	}()
+	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: map[string]any{}}
+	f.bind(args, named)
+	return f.run(), nil
+}
+
+// A frame is an instance of a module that is being expanded.
+type frame struct {
+	*Expander
+	caller *frame
+	depth  int
+	module *syntax.Module
+	path   string
+	at     lexer.Position // of what is being evaluated
+	vars   map[string]any // values and weights with their signs, variables and parameters
+	args   map[string]bool
+	vector bool // the weight being declared may be stored as a matrix
+	result []any
+	done   bool
+}
+
+// A failure is the error with which an expansion ends by a panic.
+type failure struct{ error }
+
+// fail ends the expansion with an error at the place that is being evaluated.
+func (f *frame) fail(format string, args ...any) {
+	panic(failure{&Error{f.at, f.path, fmt.Sprintf(format, args...), f.lib.line(f.at)}})
+}
+
+// step counts what is evaluated.
+func (f *frame) step(at lexer.Position) {
+	f.at = at
+	f.spend(1)
+}
+
+func (f *frame) spend(steps int) {
+	if f.steps += steps; f.steps > maxSteps {
+		f.fail("the modules take more than %d steps", maxSteps)
+	}
+}
+
+// bind binds the arguments of the module. Those that follow %-values in place are values.
+func (f *frame) bind(args []any, named map[string]any) {
+	m := f.module
+	if len(args) > len(m.Args) {
+		f.fail("module %s has %d arguments, expected %s", m.Name, len(args), signature(m))
+	}
+	for i, a := range m.Args {
+		switch v, ok := named[a.Name]; {
+		case i < len(args):
+			f.vars[a.Name] = args[i]
+			if ok {
+				f.fail("module %s: argument %s is given twice", m.Name, a.Name)
+			}
+		case ok:
+			f.vars[a.Name] = v
+		case a.Default != nil:
+			f.vars[a.Name] = f.eval(a.Default)
+		default:
+			f.fail("module %s has no argument %s, expected %s", m.Name, a.Name, signature(m))
+		}
+	}
+	f.args = map[string]bool{}
+	for name, v := range named {
+		if v == nil { // as if it were not given
+			continue
+		}
+		if !hasArg(m, name) {
+			p := paramOf(m, name)
+			if p == nil {
+				f.fail("module %s has no argument or parameter %s%s", m.Name, name, didYouMean(name, argNames(m)))
+			}
+			f.vars[name], f.args[name] = f.convert(p, v), true
+		}
+	}
+}
+
+func hasArg(m *syntax.Module, name string) bool {
+	for _, a := range m.Args {
+		if a.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func paramOf(m *syntax.Module, name string) *syntax.Param {
+	for _, it := range m.Items {
+		if it.Param != nil && it.Param.Name == name {
+			return it.Param
+		}
+	}
+	return nil
+}
+
+// argNames returns the names that a call of a module may use.
+func argNames(m *syntax.Module) (names []string) {
+	for _, a := range m.Args {
+		names = append(names, a.Name)
+	}
+	for _, it := range m.Items {
+		if it.Param != nil {
+			names = append(names, it.Param.Name)
+		}
+	}
+	return names
+}
+
+// signature returns how a module is called.
+func signature(m *syntax.Module) string {
+	var parts []string
+	for _, a := range m.Args {
+		parts = append(parts, a.Name)
+	}
+	return m.Name + "(" + strings.Join(parts, ", ") + ")"
+}
+
+// run evaluates the module's items and returns its results.
+func (f *frame) run() []any {
+	for _, it := range f.module.Items {
+		switch {
+		case f.done:
+			f.at = f.module.Pos
+			return f.result
+		case it.Param != nil:
+			f.param(it.Param)
+		case it.Check != nil:
+			f.check(it.Check)
+		case it.Graph != nil:
+			f.step(it.Graph.Pos)
+			f.fail("a graph has no place in a module")
+		default:
+			f.stmt(it.Stmt)
+		}
+	}
+	return f.result
+}
+
+// call expands a module that this one calls.
+func (f *frame) call(m *syntax.Module, e *syntax.Expr, path string, args []any, named map[string]any) []any {
+	for c := f; c != nil; c = c.caller {
+		if c.module == m {
+			f.fail("module %s calls itself", m.Name)
+		}
+	}
+	if f.depth >= maxCalls {
+		f.fail("calls of modules nest deeper than %d", maxCalls)
+	}
+	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: map[string]any{}}
+	in.bind(args, named)
+	return in.run()
+}

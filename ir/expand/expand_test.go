@@ -1,0 +1,376 @@
+package expand
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files; read the difference")
+
+// ruleTests are modules that show each rule of the language, and their ops.
+var ruleTests = []struct{ name, text, want string }{
+	{"a value bound again, and a name for a result", `
+module main(%x) {
+  %x = relu(%x)
+  %y = add(%x, silu(%x))
+  yield %y
+}`, `
+%x = relu %x : f32[T, 8]
+%v1 = silu %x : f32[T, 8]
+%y = add %x, %v1 : f32[T, 8]`},
+	{"a weight that may be absent, and a bias that is not", `
+module main(%x) {
+  yield linear(%x) as w
+}
+module linear(%x) {
+  weight @weight : [None, cols(%x)] from "weight"
+  weight? @bias : [shape(@weight)[0]] from "bias"
+  weight? @scale : [8] from "scale"
+  %y = matmul(%x, @weight)
+  %y = add(%y, @bias) if @bias else %y
+  yield mul(%y, @scale) if stored(@scale) else %y
+}`, `
+%y = matmul %x, @dec_1_main_w_weight : f32[T, 4]
+%y = add %y, @dec_1_main_w_bias : f32[T, 4]`},
+	{"the first source that is stored", `
+module main(%x) {
+  weight @q : [4, 8] from "q.weight" else rows("fused.weight", 0, 4)
+  yield matmul(%x, @q)
+}`, `
+%v0 = matmul %x, @dec_1_main_q : f32[T, 4]`},
+	{"a vector that is stored as a matrix", `
+module main(%x) {
+  weight @v : f32[cols(%x)] from exp("vector")
+  yield mul(%x, @v)
+}`, `
+%v0 = mul %x, @dec_1_main_v : f32[T, 8]`},
+	{"parameters: default, module, instance, call", `
+module main(%x) {
+  %x = f(%x) as a
+  %x = f(%x) as b
+  yield f(%x, by = 4) as a
+}
+module f(%x) {
+  param by : float = 1
+  yield scale(%x, by = by)
+}`, `
+%x = scale %x {by=2} : f32[T, 8]
+%x = scale %x {by=3} : f32[T, 8]
+%v2 = scale %x {by=4} : f32[T, 8]`},
+	{"layers, shared instances, and values of others", `
+module main(%x) {
+  %seen = []
+  for i in range(2) as layers {
+    %x = matrix(%x) as w
+    %seen = %seen + [%x]
+  }
+  yield add(matrix(%x) as one, %seen[0])
+}
+module matrix(%x) {
+  weight @weight : [cols(%x), cols(%x)] from "weight"
+  yield matmul(%x, @weight)
+}`, `
+%x = matmul %x, @dec_1_main_layers_0_w_weight : f32[T, 8]
+%x = matmul %x, @dec_1_main_layers_1_w_weight : f32[T, 8]
+%v2 = matmul %x, @dec_1_main_one_weight : f32[T, 8]
+%v3 = add %v2, %x : f32[T, 8]`},
+	{"conditions and lists", `
+module main(%x) {
+  param sizes : list of int = [4, 4]
+  %parts = split(%x, sizes = sizes)
+  if len(%parts) > 2 {
+    %y = %parts[2]
+  } elif len(%parts) == 2 {
+    %y = mul(%parts[0], %parts[-1])
+  } else {
+    yield %x
+  }
+  yield concat([%y] * 2)
+}`, `
+%v0, %v0 = split %x {sizes=[4, 4]} : f32[T, 4], f32[T, 4]
+%y = mul %v0, %v0 : f32[T, 4]
+%v2 = concat %y, %y : f32[T, 8]`},
+	{"states", `
+module main(%x) {
+  state %rows : rows(k = [2, 4], v = [2, 4], window = 16)
+  state %state : fixed(x = [2, cols(%x)])
+  kv_append(%rows, %x, %x)
+  yield attention(%x, %rows, heads = 2, kv_heads = 2, causal = True, scale = None)
+}`, `
+kv_append %dec_1_main_rows, %x, %x
+%v1 = attention %x, %dec_1_main_rows {heads=2, kv_heads=2, causal} : f32[T, 8]`},
+}
+
+// TestRules expands modules that show each rule of the language.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	stored := map[string][]int{
+		"dec.1.main.w.weight": {4, 8}, "dec.1.main.w.bias": {4}, "dec.1.main.fused.weight": {12, 8}, "dec.1.main.vector": {8, 1},
+		"dec.1.main.layers.0.w.weight": {8, 8}, "dec.1.main.layers.1.w.weight": {8, 8}, "dec.1.main.one.weight": {8, 8},
+	}
+	for _, c := range ruleTests {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := &testHost{tensors: stored, params: map[string]any{"f.by": 2.0, "dec.1.main.b.by": 3}}
+			_, made, err := expanded(c.text, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(h.layers) > 0 && !slices.Equal(h.layers, []int{0, -1, 1, -1}) {
+				t.Errorf("layers %v", h.layers)
+			}
+			if d := cmp.Diff(strings.TrimSpace(c.want), made); d != "" {
+				t.Errorf("ops (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestBroken compares the errors of broken modules with those in testdata; -update rewrites
+// them. Each says where, in which instance, and what to do.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/broken.txtar"
+	ar, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out txtar.Archive
+	cases := 0
+	for _, f := range ar.Files {
+		if strings.HasSuffix(f.Name, ".error") {
+			continue
+		}
+		cases++
+		text := string(f.Data)
+		_, _, err := expanded(text, &testHost{
+			tensors: map[string][]int{"dec.1.main.weight": {4, 8}, "dec.1.main.cube.weight": {2, 2, 2}},
+			params:  map[string]any{"words": "on", "number": "many", "list": 3.0}, config: map[string]any{"hidden_size": 8.0},
+		})
+		if err == nil {
+			t.Errorf("%s: no error", f.Name)
+			continue
+		}
+		if msg := err.Error(); !strings.HasPrefix(msg, "m.ifl:") || strings.Contains(msg, "\n") && !strings.HasSuffix(msg, "^") {
+			t.Errorf("%s: the error has no place: %s", f.Name, msg)
+		}
+		out.Files = append(out.Files, f, txtar.File{Name: f.Name + ".error", Data: []byte(err.Error() + "\n")})
+	}
+	if cases < 60 {
+		t.Errorf("%d broken modules, want 60 or more", cases)
+	}
+	text := txtar.Format(&out)
+	if *update {
+		if err := os.WriteFile(file, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(string(txtar.Format(ar)), string(text)); d != "" {
+		t.Errorf("errors (-want +got); -update rewrites them:\n%s", d)
+	}
+}
+
+// TestLimits checks that no text takes unbounded time or memory.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"steps":     {"module main() {\nn = 0\nfor i in range(60000) {\nfor j in range(60000) {\nn = j\n}\n}\nyield n\n}", "more than 1000000 steps"},
+		"ops":       {"module main(%x) {\nfor i in range(60000) {\n%x = relu(silu(%x))\n}\nyield %x\n}", "more than 100000 ops"},
+		"list":      {"module main() {\nl = [1] * 60000\nyield l + l\n}", "a list of more than 65536"},
+		"repeat":    {"module main() {\nyield [1, 2] * 4000000000\n}", "a list of more than 65536"},
+		"range":     {"module main() {\nyield range(1000000)\n}", "a list of more than 65536"},
+		"memory":    {"module main() {\nyield [[1] * 60000 for i in range(60000)]\n}", "more than 1000000 steps"},
+		"recursion": {"module main() {\nyield f()\n}\nmodule f() {\nyield g()\n}\nmodule g() {\nyield f()\n}", "calls itself"},
+		"depth":     {"module main() {\nyield " + strings.Repeat("(", 70) + "1" + strings.Repeat(")", 70) + "\n}", "nest deeper than 64"},
+		"not":       {"module main() {\nyield " + strings.Repeat("not ", 5000) + "1\n}", "nest deeper than 64"},
+		"chain":     {"module main() {\nyield 1" + strings.Repeat(" + 1", 5000) + "\n}", "more than 256 operators"},
+		"text":      {"module main() {\nyield 1\n}\n" + strings.Repeat("#\n", 600000), "more than 1048576 bytes"},
+		"number":    {"module main() {\nyield 9007199254740993 * 2\n}", "too large"},
+		"calls":     {"module main() {\nyield f0()\n}" + chain(70), "nest deeper than 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			if _, _, err := expanded(c.text, &testHost{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q in it", err, c.want)
+			}
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("it took %s", d)
+			}
+		})
+	}
+}
+
+// chain returns n modules of which each calls the next one.
+func chain(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "\nmodule f%d() {\nyield f%d()\n}", i, i+1)
+	}
+	fmt.Fprintf(&b, "\nmodule f%d() {\nyield 1\n}", n)
+	return b.String()
+}
+
+// TestStarlark compares random expressions with what Starlark makes of them.
+func TestStarlark(t *testing.T) {
+	t.Parallel()
+	const seed = 1
+	r := rand.New(rand.NewPCG(seed, 1))
+	equal, failed := 0, 0
+	for range 4000 {
+		text := randomExpr(r, 4)
+		got, _, err := expanded("module main() {\na = 3\nb = 2.5\nc = [1, 2, 3]\nd = \"word\"\nyield "+text+"\n}", &testHost{})
+		env := starlark.StringDict{"a": starlark.MakeInt(3), "b": starlark.Float(2.5), "d": starlark.String("word"),
+			"c": starlark.NewList([]starlark.Value{starlark.MakeInt(1), starlark.MakeInt(2), starlark.MakeInt(3)})}
+		want, wantErr := starlark.EvalOptions(&syntax.FileOptions{}, &starlark.Thread{}, "x.star", text, env)
+		if err != nil && narrower.MatchString(err.Error()) {
+			continue
+		}
+		if (err != nil) != (wantErr != nil) {
+			t.Errorf("seed %d: %s: %v (%v), Starlark has %v (%v)", seed, text, got, err, want, wantErr)
+			continue
+		}
+		if err != nil {
+			failed++
+			continue
+		}
+		if equal++; !sameValue(got[0], want) {
+			t.Errorf("seed %d: %s is %s, want %s", seed, text, show(got[0]), want)
+		}
+	}
+	if equal < 1000 || failed < 100 {
+		t.Errorf("%d expressions were equal, %d failed; want more of both", equal, failed)
+	}
+}
+
+// narrower matches errors of what only Starlark can: build texts, order what is no number, and
+// compute with truth values.
+var narrower = regexp.MustCompile(`compares numbers|of a word|of (a|an) [a-z]+ and a word|function (min|max|float|int|abs) of a truth value`)
+
+// sameValue reports whether a value is that of Starlark, with its type.
+func sameValue(v any, s starlark.Value) bool {
+	switch s := s.(type) {
+	case starlark.NoneType:
+		return v == nil
+	case starlark.Bool:
+		return v == bool(s)
+	case starlark.Int:
+		n, ok := s.Int64()
+		return ok && v == int(n)
+	case starlark.Float:
+		x, ok := v.(float64)
+		return ok && (x == float64(s) || math.Abs(x-float64(s)) <= 1e-12*math.Abs(x))
+	case starlark.String:
+		return v == string(s)
+	case starlark.Indexable:
+		l, ok := v.([]any)
+		if !ok || len(l) != s.Len() {
+			return false
+		}
+		for i, x := range l {
+			if !sameValue(x, s.Index(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// randomExpr returns an expression. Texts and truth values take part only where both languages
+// agree: here they are no numbers, and are not ordered.
+func randomExpr(r *rand.Rand, depth int) string {
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	if depth == 0 || r.IntN(5) == 0 {
+		return pick("0", "1", "2", "7", "-3", "0.5", "1.5", "4.0", "a", "b", "c", "d", `"word"`, "True", "False", "None", "[]", "[a, 2]")
+	}
+	x, y, z := randomExpr(r, depth-1), randomExpr(r, depth-1), randomExpr(r, depth-1)
+	switch r.IntN(14) {
+	case 0, 1, 2, 3:
+		return "(" + x + " " + pick("+", "-", "*", "/", "//") + " " + y + ")"
+	case 4, 5:
+		return "(" + x + " " + pick("<", ">", "<=", ">=", "==", "!=") + " " + y + ")"
+	case 6:
+		return "(" + x + " " + pick("and", "or") + " " + y + ")"
+	case 7:
+		return "(" + x + " if " + y + " else " + z + ")"
+	case 8:
+		return "(not " + x + ")"
+	case 9:
+		return "[" + x + " for e in " + y + "]"
+	case 10:
+		return "[e for e in range(5) if e " + pick("<", "!=", "in") + " " + x + "]"
+	case 11:
+		return pick("len", "abs", "int", "float", "any", "all", "bool") + "(" + x + ")"
+	case 12:
+		return pick("min", "max") + "(" + x + ", " + y + ")"
+	}
+	return "(" + x + " " + pick("in", "not in") + " " + y + ")"
+}
+
+// FuzzExpand expands texts that are damaged modules: each gives a result or an error.
+func FuzzExpand(f *testing.F) {
+	raw, err := os.ReadFile("testdata/broken.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range txtar.Parse(raw).Files {
+		f.Add(string(c.Data))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, _, err := expanded(text, &testHost{tensors: map[string][]int{"dec.1.main.weight": {4, 8}}}); err != nil && err.Error() == "" {
+			t.Error("an error without text")
+		}
+	})
+}
+
+// TestDocs keeps the table of functions in docs/modules.md; -update writes it.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	const page, mark = "../../docs/modules.md", "<!-- functions: written by TestDocs; go test ./ir/expand -run TestDocs -update -->\n"
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, ok := strings.Cut(string(raw), mark)
+	if !ok {
+		t.Fatalf("%s has no table of functions", page)
+	}
+	want := head + mark + "\n" + functionTable()
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, string(raw)); d != "" {
+		t.Errorf("%s is out of date (-want +got); -update rewrites it:\n%s", page, d)
+	}
+}
+
+// functionTable returns a table of the functions.
+func functionTable() string {
+	var b strings.Builder
+	b.WriteString("| function | result |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		fmt.Fprintf(&b, "| `%s(%s)` | %s |\n", name, functions[name].args, functions[name].doc)
+	}
+	b.WriteString("| `stored(\"name\")`, `stored(@w)` | whether a tensor of this instance, or a weight that may be absent, is stored |\n")
+	b.WriteString("| `known(\"name\")` | the same; the tensor counts as read |\n")
+	return b.String()
+}

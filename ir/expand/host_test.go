@@ -1,0 +1,102 @@
+package expand
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A testHost is a model of a few tensors and settings.
+type testHost struct {
+	tensors map[string][]int
+	params  map[string]any // by NAME, MODULE.NAME or PATH.NAME
+	config  map[string]any
+	made    []*ir.Op
+	layers  []int
+	known   []string
+}
+
+func (h *testHost) Tensor(std string) (Tensor, bool) {
+	s, ok := h.tensors[std]
+	return Tensor{File: "stored." + std, Transform: tensor.Source("stored." + std), Shape: s, Type: tensor.F16}, ok
+}
+
+func (h *testHost) Missing(std string) string { return "tensor " + std + " is missing" }
+
+func (h *testHost) Read(std string) { h.known = append(h.known, std) }
+
+func (h *testHost) Config(key string) (any, bool) { v, ok := h.config[key]; return v, ok }
+
+func (h *testHost) Param(module, path, name string) (any, bool) {
+	for _, key := range []string{path + "." + name, module + "." + name, name} {
+		if v, ok := h.params[key]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func (h *testHost) Weight(w *Weight) (*ir.Value, error) {
+	v := &ir.Value{Name: strings.ReplaceAll(join(w.Path, w.Name), ".", "_"), Kind: ir.Weight, Transform: w.Transform, Type: ir.Type{Elem: tensor.F16}}
+	if w.Computed {
+		v.Type.Elem = tensor.F32
+	}
+	for _, n := range w.Shape {
+		v.Type.Shape = append(v.Type.Shape, ir.Size{N: n})
+	}
+	return v, nil
+}
+
+func (h *testHost) State(path, name string, s *ir.StateType) (*ir.Value, error) {
+	return &ir.Value{Name: strings.ReplaceAll(join(path, name), ".", "_"), Kind: ir.State, State: s}, nil
+}
+
+func (h *testHost) StateElem(string) tensor.DType { return tensor.F16 }
+
+func (h *testHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error) {
+	var list []ir.Arg
+	for _, v := range args {
+		list = append(list, ir.A(v))
+	}
+	o, err := ir.NewOpLike(def, list, attrs, fmt.Sprintf("v%d", len(h.made)))
+	if err != nil {
+		return nil, err
+	}
+	h.made = append(h.made, o)
+	return o.Results, nil
+}
+
+func (h *testHost) Name(v *ir.Value, name string) { v.Name = name }
+
+func (h *testHost) Layer(i int) { h.layers = append(h.layers, i) }
+
+// input returns a value of a graph with the given number of columns.
+func input(name string, cols int) *ir.Value {
+	return &ir.Value{Name: name, Kind: ir.Input, Type: ir.Type{Elem: tensor.F32, Shape: []ir.Size{{Dim: &ir.Dim{Name: "T", Role: "tokens"}}, {N: cols}}}}
+}
+
+// expanded expands module main of a text, as instance dec.1.main, with the input %x of eight
+// columns if it has an argument, and returns its results and the ops.
+func expanded(text string, h *testHost) (results []any, made string, err error) {
+	lib, err := NewLibrary(map[string]string{"m.ifl": text})
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := lib.module("main")
+	if err != nil {
+		return nil, "", err
+	}
+	var args []any
+	for range m.Args {
+		args = append(args, input("x", 8))
+	}
+	results, err = New(lib, ops.Table, h).Call("main", "dec.1.main", args, nil)
+	var lines []string
+	for _, o := range h.made {
+		lines = append(lines, o.String())
+	}
+	return results, strings.Join(lines, "\n"), err
+}

@@ -1,0 +1,137 @@
+package expand
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/alecthomas/participle/v2/lexer"
+	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
+)
+
+// A Library is modules by name. A module is parsed when it is first used.
+type Library struct {
+	files   map[string]string // by name
+	sources map[string]source
+	parsed  sync.Map // *syntax.Module by name
+}
+
+// A source is the place of a module's text.
+type source struct {
+	file string
+	line int // of its first line, from 1
+	text string
+}
+
+var moduleStart = regexp.MustCompile(`(?m)^module[ \t]+([A-Za-z_][A-Za-z0-9_]*)`)
+
+// NewLibrary returns the library of the modules in files. It finds them by lines that begin
+// with the word module.
+func NewLibrary(files map[string]string) (*Library, error) {
+	l := &Library{files: files, sources: map[string]source{}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		text := files[file]
+		if len(text) > maxText {
+			return nil, fmt.Errorf("%s: the text has more than %d bytes", file, maxText)
+		}
+		starts := moduleStart.FindAllStringSubmatchIndex(text, -1)
+		for i, at := range starts {
+			end := len(text)
+			if i+1 < len(starts) {
+				end = starts[i+1][0]
+			}
+			s := source{file, 1 + strings.Count(text[:at[0]], "\n"), text[at[0]:end]}
+			name := text[at[2]:at[3]]
+			if other, twice := l.sources[name]; twice {
+				return nil, fmt.Errorf("%s:%d: module %s is defined twice, first at %s:%d", s.file, s.line, name, other.file, other.line)
+			}
+			l.sources[name] = s
+		}
+		head := text
+		if len(starts) > 0 {
+			head = text[:starts[0][0]]
+		}
+		if strings.TrimSpace(head) != "" {
+			if _, err := syntax.Parse(file, []byte(head)); err != nil { // comments
+				return nil, l.located(err)
+			}
+		}
+	}
+	return l, nil
+}
+
+// Names returns the names of all modules, sorted.
+func (l *Library) Names() []string { return slices.Sorted(maps.Keys(l.sources)) }
+
+// module returns a module by its name.
+func (l *Library) module(name string) (*syntax.Module, error) {
+	if m, ok := l.parsed.Load(name); ok {
+		return m.(*syntax.Module), nil
+	}
+	s, ok := l.sources[name]
+	if !ok {
+		return nil, fmt.Errorf("no module %s%s", name, didYouMean(name, l.Names()))
+	}
+	f, err := syntax.Parse(s.file, []byte(strings.Repeat("\n", s.line-1)+s.text))
+	if err != nil {
+		return nil, l.located(err)
+	}
+	l.parsed.Store(name, f.Modules[0])
+	return f.Modules[0], nil
+}
+
+// located returns an error of a text with its line.
+func (l *Library) located(err error) error {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &Error{Pos: e.Pos, Msg: e.Msg, Line: l.line(e.Pos)}
+}
+
+// A Module is what the documentation says of a module.
+type Module struct {
+	Name, Text string
+	Doc        string // the comment above it
+}
+
+// Module returns a module by its name.
+func (l *Library) Module(name string) (*Module, error) {
+	if _, err := l.module(name); err != nil {
+		return nil, err
+	}
+	s := l.sources[name]
+	end := strings.LastIndex(s.text, "\n}")
+	lines := strings.Split(l.files[s.file], "\n")[:s.line-1]
+	from := len(lines)
+	for from > 0 && strings.HasPrefix(lines[from-1], "#") {
+		from--
+	}
+	var doc []string
+	for _, line := range lines[from:] {
+		doc = append(doc, strings.TrimSpace(strings.TrimPrefix(line, "#")))
+	}
+	return &Module{name, s.text[:end+2], strings.Join(doc, " ")}, nil
+}
+
+// line returns the line of a position; "" if the library does not have it.
+func (l *Library) line(at lexer.Position) string {
+	lines := strings.Split(l.files[at.Filename], "\n")
+	if at.Line < 1 || at.Line > len(lines) {
+		return ""
+	}
+	return strings.TrimRight(lines[at.Line-1], "\r")
+}
+
+// didYouMean returns the suggestion at the end of an error about an unknown name.
+func didYouMean(got string, names []string) string {
+	if n := spelling.Nearest(got, names); n != "" {
+		return fmt.Sprintf(" (did you mean %s?)", n)
+	}
+	return ""
+}

@@ -1,0 +1,327 @@
+package expand
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/participle/v2/lexer"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/syntax"
+)
+
+// param sets a parameter, unless the call does: by what the model says, or by its default.
+func (f *frame) param(p *syntax.Param) {
+	f.step(p.Pos)
+	if f.args[p.Name] {
+		return
+	}
+	if _, twice := f.vars[p.Name]; twice {
+		f.fail("parameter %s has the name of an argument or of another parameter", p.Name)
+	}
+	v, set := f.host.Param(f.module.Name, f.path, p.Name)
+	switch {
+	case set:
+	case p.Default != nil:
+		v = f.eval(p.Default)
+	default:
+		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
+	}
+	f.at = p.Pos
+	f.vars[p.Name] = f.convert(p, v)
+}
+
+// check fails if a condition is false, with the values of the names in it.
+func (f *frame) check(c *syntax.Check) {
+	f.step(c.Pos)
+	if truth(f.eval(c.Cond)) {
+		return
+	}
+	msg, err := strconv.Unquote(c.Else)
+	if err != nil {
+		msg = c.Else
+	}
+	f.at = c.Pos
+	f.fail("%s%s", msg, f.because(c.Cond))
+}
+
+// because returns the values of the variables in expressions, in parentheses.
+func (f *frame) because(list ...*syntax.Expr) string {
+	var names, parts []string
+	for _, e := range list {
+		names = namesIn(e, names)
+	}
+	for _, name := range names {
+		if v, ok := f.vars[name]; ok {
+			parts = append(parts, name+" "+show(v))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// namesIn adds the variables of an expression to a list.
+func namesIn(e *syntax.Expr, names []string) []string {
+	if e.Kind == syntax.NameRef && !slices.Contains(names, e.Text) {
+		names = append(names, e.Text)
+	}
+	for _, a := range e.Args {
+		names = namesIn(a, names)
+	}
+	for _, a := range e.Named {
+		names = namesIn(a.Val, names)
+	}
+	return names
+}
+
+// unbound is what a name is that one branch of a condition binds only.
+type unbound struct{ pos lexer.Position }
+
+func (f *frame) stmts(list []*syntax.Stmt) {
+	for i, s := range list {
+		if f.done {
+			return
+		}
+		if s.Yield != nil && i+1 < len(list) {
+			f.step(list[i+1].Pos)
+			f.fail("statement after yield")
+		}
+		f.stmt(s)
+	}
+}
+
+func (f *frame) stmt(s *syntax.Stmt) {
+	f.step(s.Pos)
+	switch {
+	case s.Op != nil:
+		f.op(s.Op)
+	case s.Yield != nil:
+		for _, e := range s.Yield.Args {
+			f.result = append(f.result, f.eval(e))
+		}
+		f.done = true
+	case s.If != nil:
+		f.branch(s.If)
+	case s.For != nil:
+		f.loop(s.For)
+	case s.Weight != nil:
+		f.weight(s.Weight)
+	case s.State != nil:
+		f.state(s.State)
+	default:
+		f.fail("an input has no place in a module")
+	}
+}
+
+// op evaluates an assignment or a call.
+func (f *frame) op(o *syntax.Op) {
+	if o.Right == nil || o.Right.Flat || len(o.Types) > 0 || len(o.Annotations) > 0 {
+		f.fail("regions, types and attributes in braces have no place in a module; write name(arguments, attribute = value)")
+	}
+	if o.Targets == nil {
+		if o.Right.Expr.Kind != syntax.CallExpr {
+			f.fail("the result of %s is not used", o.Right.Expr)
+		}
+		f.callExpr(o.Right.Expr, nil)
+		return
+	}
+	f.assign(o.Targets.List, o.Right.Expr)
+}
+
+func (f *frame) assign(targets []*syntax.Target, e *syntax.Expr) {
+	var names []string
+	for _, t := range targets {
+		names = append(names, t.Name)
+	}
+	var list []any
+	made := f.made
+	if e.Kind == syntax.CallExpr {
+		list = f.callExpr(e, names)
+	} else {
+		list = []any{f.eval(e)}
+	}
+	if l, ok := only(list).([]any); ok && len(targets) > 1 {
+		list = l
+	}
+	if len(targets) == 1 && len(list) > 1 {
+		list = []any{list}
+	}
+	if len(list) != len(targets) {
+		f.at = targets[0].Pos
+		f.fail("%d names for %d results", len(targets), len(list))
+	}
+	for i, t := range targets {
+		f.at = t.Pos
+		f.set(t.Name, list[i])
+		if v, ok := list[i].(*ir.Value); ok && v.Kind == ir.Result && f.made > made { // not another name of an older value
+			f.host.Name(v, t.Name[1:])
+		}
+	}
+}
+
+// only returns the only element of a list; nil if it has several.
+func only(list []any) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return nil
+}
+
+// set binds a name. Those of values begin with %, others do not.
+func (f *frame) set(name string, v any) {
+	if paramOf(f.module, name) != nil {
+		f.fail("%s is a parameter, which no statement changes", name)
+	}
+	l, isList := v.([]any)
+	either := v == nil || isList && len(l) == 0
+	if graph := isGraph(v); !either && graph != (name[0] == '%') && name[0] != '@' {
+		if graph {
+			f.fail("%s is %s: write %%%s", name, typeName(v), name)
+		}
+		f.fail("%s is %s: names with %% are values of the graph", name, typeName(v))
+	}
+	f.vars[name] = v
+}
+
+// isGraph reports whether a value is one of the graph, or a list of them.
+func isGraph(v any) bool {
+	switch v := v.(type) {
+	case *ir.Value:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, isGraph)
+	}
+	return false
+}
+
+// branch evaluates the statements of the first condition that is true. Names that only some
+// branches bind are not bound afterwards.
+func (f *frame) branch(s *syntax.If) {
+	before := map[string]bool{}
+	for name := range f.vars {
+		before[name] = true
+	}
+	chosen := s.Else
+	if truth(f.eval(s.Cond)) {
+		chosen = s.Then
+	} else {
+		for _, e := range s.Elif {
+			if truth(f.eval(e.Cond)) {
+				chosen = e.Then
+				break
+			}
+		}
+	}
+	if chosen != nil {
+		f.stmts(chosen.Stmts)
+	}
+	all, some := bound(s)
+	for _, name := range some {
+		if !before[name] && !slices.Contains(all, name) {
+			f.vars[name] = unbound{s.Pos}
+		}
+	}
+}
+
+// bound returns the names that all branches of a condition bind, and those that one does.
+// A branch that ends the module counts as one that binds everything.
+func bound(s *syntax.If) (all, some []string) {
+	bodies := []*syntax.Body{s.Then}
+	for _, e := range s.Elif {
+		bodies = append(bodies, e.Then)
+	}
+	count, ends := map[string]int{}, 0
+	for _, b := range append(bodies, s.Else) {
+		if b == nil {
+			continue
+		}
+		names, end := boundBy(b.Stmts)
+		if end {
+			ends++
+		}
+		for _, n := range names {
+			if count[n]++; count[n] == 1 {
+				some = append(some, n)
+			}
+		}
+	}
+	for _, n := range some {
+		if s.Else != nil && count[n]+ends >= len(bodies)+1 {
+			all = append(all, n)
+		}
+	}
+	return all, some
+}
+
+// boundBy returns the names that statements bind in any case, and whether they end the module.
+func boundBy(list []*syntax.Stmt) (names []string, ends bool) {
+	add := func(n string) {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	for _, s := range list {
+		switch {
+		case s.Op != nil && s.Op.Targets != nil:
+			for _, t := range s.Op.Targets.List {
+				add(t.Name)
+			}
+		case s.Weight != nil:
+			add(s.Weight.Name)
+		case s.State != nil:
+			add(s.State.Name)
+		case s.If != nil:
+			all, _ := bound(s.If)
+			for _, n := range all {
+				add(n)
+			}
+		case s.Yield != nil:
+			ends = true
+		}
+	}
+	return names, ends
+}
+
+// loop evaluates statements for each element of a list.
+func (f *frame) loop(s *syntax.For) {
+	in, layers := *s.In, s.As
+	if in.As != nil { // of a call, the name is that of the loop's layers
+		layers, in.As = in.As.Name, nil
+	}
+	list, ok := f.eval(&in).([]any)
+	if f.at = in.Pos; !ok {
+		f.fail("for needs a list, such as range(n)")
+	}
+	outer := f.path
+	for _, x := range list {
+		f.step(s.Pos)
+		f.set(s.Var, x)
+		if layers != "" {
+			i, ok := x.(int)
+			if !ok || i < 0 {
+				f.fail("%s is %s: layers have numbers from 0", s.Var, show(x))
+			}
+			f.path = join(outer, fmt.Sprintf("%s.%d", layers, i))
+			f.host.Layer(i)
+		}
+		f.stmts(s.Body.Stmts)
+		if layers != "" {
+			f.host.Layer(-1)
+		}
+		if f.done {
+			f.fail("yield in a loop")
+		}
+	}
+	f.path = outer
+}
+
+// join returns the path of an instance below another.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

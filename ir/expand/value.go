@@ -1,0 +1,213 @@
+package expand
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/syntax"
+)
+
+// What expressions compute is an int, float64, bool, string, nil, a list ([]any) of them, a
+// value or state of the graph (*ir.Value), or a weight (*weightVar).
+
+// typeName returns what errors call the type of a value.
+func typeName(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case int:
+		return "an integer"
+	case float64:
+		return "a number"
+	case bool:
+		return "a truth value"
+	case string:
+		return "a word"
+	case []any:
+		return "a list"
+	case *weightVar:
+		return "a weight"
+	case *ir.Value:
+		if v.Kind == ir.State {
+			return "a state"
+		}
+		return "a value"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// show returns a value as text in errors.
+func show(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case string:
+		return strconv.Quote(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case []any:
+		text := "["
+		for i, x := range v {
+			if i == 8 {
+				return text + ", …]"
+			}
+			if i > 0 {
+				text += ", "
+			}
+			text += show(x)
+		}
+		return text + "]"
+	case *weightVar:
+		return v.decl.Name
+	}
+	return fmt.Sprint(v)
+}
+
+// truth returns whether a value counts as true in a condition.
+func truth(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case int:
+		return v != 0
+	case float64:
+		return v != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case *weightVar:
+		return v.found != nil
+	}
+	return true
+}
+
+// float returns a number as a float64.
+func float(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// plain returns a value of a configuration as expressions have it: whole numbers as int.
+func plain(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int(v)
+		}
+	case float32:
+		return plain(float64(v))
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = plain(x)
+		}
+		return out
+	case []string:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = x
+		}
+		return out
+	case []int:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = x
+		}
+		return out
+	case []float64:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = plain(x)
+		}
+		return out
+	}
+	return v
+}
+
+// convert makes a value one of a parameter's type.
+func (f *frame) convert(p *syntax.Param, v any) any {
+	v = plain(v)
+	if v == nil { // a parameter whose default is None may be absent
+		if p.Default == nil || p.Default.Text != "None" {
+			f.fail("%s is None, want %s", p.Name, typeText(p.Type))
+		}
+		return nil
+	}
+	list, isList := v.([]any)
+	switch {
+	case p.Type.List || p.Layered && isList:
+		if !isList {
+			f.fail("%s is %s, want a list", p.Name, show(v))
+		}
+		out := make([]any, len(list))
+		for i, x := range list {
+			out[i] = f.element(p, x)
+		}
+		return out
+	}
+	return f.element(p, v)
+}
+
+// typeText returns what a parameter must be.
+func typeText(t *syntax.ParamType) string {
+	text := t.Name
+	for i, w := range t.Words {
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	if len(t.Words) > 1 {
+		text = "one of " + text
+	}
+	if t.List {
+		return "a list of " + text
+	}
+	return text
+}
+
+func (f *frame) element(p *syntax.Param, v any) any {
+	ok := false
+	switch p.Type.Name {
+	case "int":
+		_, ok = v.(int)
+	case "float":
+		if n, isNumber := float(v); isNumber {
+			return n
+		}
+	case "bool":
+		_, ok = v.(bool)
+	case "word":
+		_, ok = v.(string)
+	case "":
+		s, isWord := v.(string)
+		for _, w := range p.Type.Words {
+			ok = ok || isWord && strconv.Quote(s) == w
+		}
+		if !ok && isWord {
+			f.fail("%s is %s, want %s%s", p.Name, show(v), typeText(p.Type), didYouMean(strconv.Quote(s), p.Type.Words))
+		}
+	default:
+		f.at = p.Type.Pos
+		f.fail("unknown type %s, want int, float, bool, word or a choice of words in quotes", p.Type.Name)
+	}
+	if !ok {
+		f.fail("%s is %s, want %s", p.Name, show(v), typeText(p.Type))
+	}
+	return v
+}

@@ -1,0 +1,67 @@
+package spec
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/expand"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/models"
+)
+
+// TestModules checks the library of modules: each can be parsed, none is longer than 40 lines,
+// and their names are not those of ops or functions.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	for _, name := range library().Names() {
+		m, err := library().Module(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n := strings.Count(m.Text, "\n") + 1; n > 40 {
+			t.Errorf("module %s has %d lines; want at most 40: split it where the idea splits", name, n)
+		}
+		if ops.Table.Lookup(name) != nil || expand.IsFunction(name) {
+			t.Errorf("module %s has the name of an op or a function", name)
+		}
+		if m.Doc == "" {
+			t.Errorf("module %s has no comment", name)
+		}
+	}
+	for path, name := range irNames() {
+		if name == "" || strings.HasPrefix(path, ".") {
+			t.Errorf("names.yaml: %q: %q", path, name)
+		}
+	}
+	if len(models.Modules()) == 0 {
+		t.Error("no files of modules")
+	}
+}
+
+// TestModuleErrors changes keys of models and expects the errors of their modules.
+func TestModuleErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		family string
+		change func(m *Model)
+		want   string
+	}{
+		{"qwen3_next", func(m *Model) { m.Net.Linear.KeyHeads = 3 }, "heads must be a multiple of key_heads"},
+		{"qwen3_next", func(m *Model) { m.Net.Linear.Heads = 0 }, "parameter heads of module linear_attention has no default and is not set"},
+		{"qwen3_next", func(m *Model) { delete(m.tensors, "dec.0.linear_attn.wo.weight") }, "tensor dec.0.linear_attn.wo.weight: missing; want it stored as"},
+		{"falcon_h1", func(m *Model) { m.Net.SSD.Groups = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
+		{"falcon_h1", func(m *Model) { m.Net.SSD.Scales = []float64{1, 2} }, "want 5 scales"},
+		{"falcon_h1", func(m *Model) { m.Net.SSD.StateSize = 5 }, "(n 68, taps 4)"},
+		{"rwkv7", func(m *Model) { m.Net.TimeMix.HeadDim = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
+		{"recurrent_gemma", func(m *Model) { m.Net.RGLRU.Blocks = 5 }, "the width must be a multiple of blocks"},
+	} {
+		m, _ := resolved(t, "testdata/families/"+c.family, Options{Quant: "f32"})
+		c.change(m)
+		_, err := Lower(m)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %s in it", c.family, err, strconv.Quote(c.want))
+		}
+	}
+}
