@@ -160,24 +160,3 @@ func (l *lowerer) laurel(h, x string) string {
 	y = l.t.op("la", "add", []string{h, y}, nil)
 	return l.scaled("x1", l.t.op("x1", "add", []string{x, y}, nil), math.Sqrt(0.5))
 }
-
-// sparseGate sets the entries of an FFN's gate to 0 that are below a quantile of a normal
-// distribution with their mean and variance, and subtracts that quantile from the others.
-func (l *lowerer) sparseGate(gate string) string {
-	p := sparsityAt(l.Net.Sparsity, l.at)
-	if p == 0 {
-		return gate
-	}
-	by := float64(float32(math.Sqrt2 * math.Erfinv(2*float64(float32(p))-1)))
-	centered := l.t.op("gate", "sub", []string{gate, l.t.op("mean", "reduce", []string{gate}, nil)}, nil)
-	quantile := l.scaled("std", l.rms(centered, 0), by)
-	return l.t.op("gate", "relu", []string{l.t.op("gate", "sub", []string{centered, quantile}, nil)}, nil)
-}
-
-// sparsityAt returns a layer's fraction of gates that are 0.
-func sparsityAt(list []float64, layer int) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	return list[layer%len(list)]
-}

@@ -137,7 +137,7 @@ func (l *lowerer) onlyFFN(x string) string {
 func (l *lowerer) scaledFFN(in, residual string) string {
 	f, experts := "", l.has(l.s.in("moe.gate.weight"))
 	if l.hasDense(l.at) || l.s.std == "enc" && l.Net.decodes() {
-		f = l.ffn(in)
+		f = l.call("ffn", "feed_forward", []string{in}, nil)[0]
 		f = l.outNorm("f", "dense_out_norm", l.s.in("feed_forward.dense_out_norm"), f)
 	}
 	switch {

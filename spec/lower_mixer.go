@@ -101,20 +101,3 @@ func concatenated(src []*tensor.Transform) *tensor.Transform {
 func (l *lowerer) splitInto(x string, hints []string, sizes []int) []string {
 	return l.t.results(hints, "split", []string{x}, attrs{}.ints("sizes", sizes))
 }
-
-// elements returns the number of elements of a tensor.
-func (t Tensor) elements() int {
-	n := 1
-	for _, d := range t.Shape {
-		n *= d
-	}
-	return n
-}
-
-// rowVectorOf returns the cut that reshapes a tensor to a vector; nil for a vector.
-func rowVectorOf(t Tensor) *cut {
-	if len(t.Shape) == 1 {
-		return nil
-	}
-	return rowVector(t.elements())
-}

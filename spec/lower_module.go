@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -72,7 +73,11 @@ func (l *lowerer) call(module, path string, args []string, named map[string]any)
 	}
 	results, err := l.expander.Call(module, layerName(l.s.in(path), l.at), values, named)
 	if err != nil {
-		if l.err == nil {
+		switch {
+		case l.err != nil:
+		case l.t.err != nil: // of an op
+			l.err = l.misfit(err)
+		default:
 			l.err = errAt(Pos{File: l.Spec.File}, "%v", err)
 		}
 		return args
@@ -94,7 +99,7 @@ func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
 	if !ok {
 		return expand.Tensor{}, false
 	}
-	out := expand.Tensor{File: t.File, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
+	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
 	if h.storesTransposed(std, t.Shape) {
 		out.Transform, out.Shape, out.Computed = apply("transpose", out.Transform), []int{t.Shape[1], t.Shape[0]}, t.DType.IsBlock()
 	}
@@ -119,17 +124,25 @@ func (h moduleHost) Param(_, path, name string) (any, bool) {
 	if h.params == nil {
 		h.params = map[string]any{}
 		flattenKeys(reflect.ValueOf(*h.Net), "", h.params)
+		h.params["inferflow"] = !h.Spec.Set("iflow")
 	}
 	_, path, _ = strings.Cut(path, ".") // the stack
 	for section := path; section != ""; {
-		if v, ok := h.params[sectionOf(section)+"."+aliasOf(name)]; ok && !reflect.ValueOf(v).IsZero() {
+		if v, ok := h.params[sectionOf(section)+"."+aliasOf(name)]; ok && !inherits(name, v) {
 			return v, true
 		}
 		at := strings.LastIndexByte(section, '.')
 		section = section[:max(at, 0)]
 	}
 	v, ok := h.params[name]
-	return v, ok
+	return v, ok && !inherits("", v)
+}
+
+// inherits reports whether a section leaves a key to the top, or to the module's default: an
+// empty list, and an ε of 0.
+func inherits(name string, v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Slice && r.Len() == 0 || name == "norm_eps" && r.IsZero()
 }
 
 // sectionNames are the sections of network_structure that describe modules.
@@ -174,11 +187,11 @@ func flattenKeys(v reflect.Value, prefix string, out map[string]any) {
 
 func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	form, layer := layerForm(w.Std)
-	e := &element{std: form, layer: layer, typ: w.Tensors[0].Type, wide: w.Computed, shape: w.Shape, transform: w.Transform}
+	e := &element{std: form, layer: layer, experts: w.Count, typ: w.Tensors[0].Type, wide: w.Computed, shape: w.Shape, transform: w.Transform}
 	for _, t := range w.Tensors {
 		e.wide, e.block = e.wide || t.Type != e.typ, e.block || t.Type.IsBlock()
 	}
-	e.layered = layer >= 0 && strings.Contains(h.tensors[w.Std].Pattern, "{i")
+	e.layered = layer >= 0 && slices.ContainsFunc(w.Transform.Sources(), func(name string) bool { return strings.Contains(name, "{i") })
 	for _, std := range w.Stds {
 		h.Read(std)
 	}
@@ -186,9 +199,14 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	if layer >= 0 {
 		_, path, _ = strings.Cut(path, ".")
 	}
-	e.name = h.prefix + irName(path, w.Name)
-	if strings.HasPrefix(form, "enc.") && h.Net.decodes() {
-		e.name = "enc_" + e.name
+	path, second := strings.CutPrefix(path, secondPart)
+	switch name := irName(path, w.Name); {
+	case strings.HasPrefix(form, "enc.") && h.Net.decodes():
+		e.name = "enc_" + name
+	case second:
+		e.name = "second_" + name
+	default:
+		e.name = h.prefix + name
 	}
 	if first := h.byRef[e.ref()]; first != nil && first.transform.String() != e.transform.String() {
 		return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", w.Name, w.Name)

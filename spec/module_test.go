@@ -49,7 +49,7 @@ func TestModuleErrors(t *testing.T) {
 		want   string
 	}{
 		{"qwen3_next", func(m *Model) { m.Net.Linear.KeyHeads = 3 }, "heads must be a multiple of key_heads"},
-		{"qwen3_next", func(m *Model) { m.Net.Linear.Heads = 0 }, "parameter heads of module linear_attention has no default and is not set"},
+		{"qwen3_next", func(m *Model) { m.Net.Linear.Heads = 0 }, "heads must be a multiple of key_heads, and key_dim 1 or more (heads 0"},
 		{"qwen3_next", func(m *Model) { delete(m.tensors, "dec.0.linear_attn.wo.weight") }, "tensor dec.0.linear_attn.wo.weight: missing; want it stored as"},
 		{"falcon_h1", func(m *Model) { m.Net.SSD.Groups = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
 		{"falcon_h1", func(m *Model) { m.Net.SSD.Scales = []float64{1, 2} }, "want 5 scales"},

@@ -17,6 +17,18 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 		return []any{f.stored(e)}
 	case "known":
 		return []any{f.known(e)}
+	case "tensor":
+		if len(e.Args) < 1 || len(e.Args) > 2 || e.Args[0].Kind != syntax.StringLit {
+			f.fail("tensor needs the name of a tensor in quotes, and perhaps its sizes")
+		}
+		s := f.tensor(e.Args[0])
+		if len(e.Args) == 2 {
+			s = f.sized(s, e.Args[1])
+		}
+		return []any{s}
+	}
+	if f.isTransform(e, false) {
+		return []any{f.source(e)}
 	}
 	var args []any
 	for _, a := range e.Args {

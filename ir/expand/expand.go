@@ -15,6 +15,7 @@ import (
 // A Tensor is a stored tensor.
 type Tensor struct {
 	File      string            // its name in the file
+	Pattern   string            // the name with {i}, {j} for its numbers
 	Transform *tensor.Transform // that reads it, as a matrix of outputs by inputs
 	Shape     []int             // of what the transform makes
 	Type      tensor.DType      // as it is stored
@@ -28,6 +29,7 @@ type Weight struct {
 	Stds       []string // and of all
 	Transform  *tensor.Transform
 	Shape      []int
+	Count      int // of an array of weights that one op reads; 0: one weight
 	Tensors    []Tensor
 	Computed   bool // its elements are no stored elements
 }
@@ -141,6 +143,7 @@ type frame struct {
 	vars   map[string]any // values and weights with their signs, variables and parameters
 	args   map[string]bool
 	vector bool // the weight being declared may be stored as a matrix
+	each   int  // number of weights in the array being declared; 0: none
 	result []any
 	done   bool
 }

@@ -371,6 +371,7 @@ func functionTable() string {
 		fmt.Fprintf(&b, "| `%s(%s)` | %s |\n", name, functions[name].args, functions[name].doc)
 	}
 	b.WriteString("| `stored(\"name\")`, `stored(@w)` | whether a tensor of this instance, or a weight that may be absent, is stored |\n")
+	b.WriteString("| `tensor(\"name\", sizes)` | a stored tensor, perhaps with the sizes that it must have, for transforms outside of a weight's sources; false in conditions if it is not stored |\n")
 	b.WriteString("| `known(\"name\")` | the same; the tensor counts as read |\n")
 	return b.String()
 }

@@ -43,14 +43,14 @@ var functions = map[string]function{
 	}},
 	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(flatten(f.only(name, args))) }},
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
-	"shape":        {"@w", "sizes of a weight", (*frame).shapeOf},
+	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
 	"alibi_slopes": {"heads, factor", "slopes of ALiBi for each head (Press et al. 2021, §3), times a factor", (*frame).alibi},
 }
 
 // functionNames returns the names of all functions, sorted.
 func functionNames() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "stored", "known")
+	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "tensor")
 }
 
 // IsFunction reports whether a function has the name.
@@ -240,24 +240,36 @@ func (f *frame) cols(name string, args []any) any {
 	return nil
 }
 
+// shapeOf returns the sizes of a weight or a tensor, which may have to be of a given number.
 func (f *frame) shapeOf(name string, args []any) any {
-	if len(args) == 1 {
-		switch v := args[0].(type) {
-		case *weightVar:
-			if v.found != nil {
-				return plain(v.found.Shape)
-			}
-		case string:
-			std := f.tensorName(v)
-			t, ok := f.host.Tensor(std)
-			if !ok {
-				f.fail("%s", f.host.Missing(std))
-			}
-			return plain(t.Shape)
-		}
+	if len(args) < 1 || len(args) > 2 {
+		f.fail("function %s has %d arguments, expected 1 or 2", name, len(args))
 	}
-	f.fail("function shape needs the name of a tensor in quotes, or a weight that is stored")
-	return nil
+	var of Tensor
+	switch v := args[0].(type) {
+	case *weightVar:
+		if v.found != nil {
+			of = Tensor{File: v.found.Tensors[0].File, Shape: v.found.Shape}
+		}
+	case *sourceValue:
+		if len(v.missing) > 0 {
+			f.fail("%s", f.host.Missing(v.missing[0]))
+		}
+		of = Tensor{File: v.tensors[0].File, Shape: v.shape}
+	case string:
+		t, ok := f.host.Tensor(f.tensorName(v))
+		if !ok {
+			f.fail("%s", f.host.Missing(f.tensorName(v)))
+		}
+		of = t
+	}
+	if of.Shape == nil {
+		f.fail("function shape needs the name of a tensor in quotes, or a weight that is stored")
+	}
+	if len(args) == 2 && args[1] != len(of.Shape) {
+		f.fail("tensor %q: shape %v, want %s sizes", of.File, of.Shape, show(args[1]))
+	}
+	return plain(of.Shape)
 }
 
 // stored reports whether a tensor is stored, by its name, or a weight that may be absent.

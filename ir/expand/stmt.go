@@ -29,7 +29,25 @@ func (f *frame) param(p *syntax.Param) {
 		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
 	}
 	f.at = p.Pos
-	f.vars[p.Name] = f.convert(p, v)
+	v = f.convert(p, v)
+	if list, ok := v.([]any); ok && p.Layered {
+		if len(list) > 0 {
+			v = list[f.layer()%len(list)]
+		} else {
+			v = f.eval(p.Default)
+		}
+	}
+	f.vars[p.Name] = v
+}
+
+// layer returns the number of the layer that the instance is in; 0 outside of layers.
+func (f *frame) layer() int {
+	for _, part := range strings.Split(f.path, ".") {
+		if n, err := strconv.Atoi(part); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // check fails if a condition is false, with the values of the names in it.

@@ -29,6 +29,8 @@ func typeName(v any) string {
 		return "a list"
 	case *weightVar:
 		return "a weight"
+	case *sourceValue:
+		return "a tensor"
 	case *ir.Value:
 		if v.Kind == ir.State {
 			return "a state"
@@ -66,6 +68,11 @@ func show(v any) string {
 		return text + "]"
 	case *weightVar:
 		return v.decl.Name
+	case *sourceValue:
+		if len(v.tensors) == 0 {
+			return "a tensor that is not stored"
+		}
+		return fmt.Sprintf("tensor %q of shape %v", v.tensors[0].File, v.tensors[0].Shape)
 	}
 	return fmt.Sprint(v)
 }
@@ -87,6 +94,8 @@ func truth(v any) bool {
 		return len(v) > 0
 	case *weightVar:
 		return v.found != nil
+	case *sourceValue:
+		return len(v.missing) == 0
 	}
 	return true
 }

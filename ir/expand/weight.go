@@ -22,12 +22,13 @@ type weightVar struct {
 // weight declares a weight: it is made of the first source that is stored.
 func (f *frame) weight(d *syntax.Weight) {
 	name := d.Name[1:]
-	if len(d.Count) == 1 && d.Count[0].Hi == "" {
-		n, ok := f.name(d.Count[0].N).(int)
-		if !ok {
-			f.fail("weight %s: %s is no number", d.Name, d.Count[0].N)
+	f.each = 0
+	if len(d.Count) == 1 {
+		if c := d.Count[0]; c.Hi == "" {
+			name = fmt.Sprintf("%s.%d", name, f.countOf(d, c.N))
+		} else {
+			f.each = f.countOf(d, c.Hi)
 		}
-		name = fmt.Sprintf("%s.%d", name, n)
 	}
 	if len(d.Count) > 1 || d.Type.Elem != "" && d.Type.Elem != "f32" || len(d.From) == 0 {
 		f.fail("weight %s: write weight %s : [sizes] from \"tensor\"", d.Name, d.Name)
@@ -35,13 +36,13 @@ func (f *frame) weight(d *syntax.Weight) {
 	w := &weightVar{decl: d}
 	var missing []string
 	for _, from := range d.From {
-		f.vector = len(d.Type.Sizes) == 1 && !reshapes(from)
+		f.vector = len(d.Type.Sizes) == 1
 		s := f.source(from)
 		if len(s.missing) > 0 {
 			missing = append(missing, s.missing[0])
 			continue
 		}
-		w.found = &Weight{Path: f.path, Name: name, Std: s.stds[0], Stds: s.stds, Transform: s.transform, Shape: s.shape, Tensors: s.tensors, Computed: s.computed || d.Type.Elem != ""}
+		w.found = &Weight{Path: f.path, Name: name, Std: s.stds[0], Stds: s.stds, Transform: s.transform, Shape: s.shape, Count: f.each, Tensors: s.tensors, Computed: s.computed || d.Type.Elem != ""}
 		f.shape(w, d)
 		break
 	}
@@ -52,26 +53,38 @@ func (f *frame) weight(d *syntax.Weight) {
 	f.set(d.Name, w)
 }
 
-// shape checks that the shape of a weight is what the module says.
-func (f *frame) shape(w *weightVar, d *syntax.Weight) {
-	var want []int
-	for i, e := range d.Type.Sizes {
-		v := f.eval(e)
-		if v == nil && len(d.Type.Sizes) == len(w.found.Shape) {
-			v = w.found.Shape[i]
-		}
-		n, ok := v.(int)
-		if f.at = e.Pos; !ok || n < 1 {
-			f.fail("weight %s: the size %s is %s, want a number from 1", d.Name, e, show(v))
-		}
-		want = append(want, n)
+// countOf returns the number that a weight has, or how many there are of it.
+func (f *frame) countOf(d *syntax.Weight, text string) int {
+	n, err := strconv.Atoi(text)
+	if err == nil {
+		return n
 	}
-	if slices.Equal(w.found.Shape, want) {
+	v, ok := f.name(text).(int)
+	if !ok || v < 0 {
+		f.fail("weight %s: %s is %s, want a number", d.Name, text, show(f.vars[text]))
+	}
+	return v
+}
+
+// shape checks that the shape of a weight is what the module says. A size that is None may be
+// any.
+func (f *frame) shape(w *weightVar, d *syntax.Weight) {
+	fits := len(d.Type.Sizes) == len(w.found.Shape)
+	want := make([]any, len(d.Type.Sizes))
+	for i, e := range d.Type.Sizes {
+		want[i] = f.eval(e)
+		n, ok := want[i].(int)
+		if f.at = e.Pos; want[i] != nil && (!ok || n < 1) {
+			f.fail("weight %s: the size %s is %s, want a number from 1", d.Name, e, show(want[i]))
+		}
+		fits = fits && (want[i] == nil || n == w.found.Shape[i])
+	}
+	if fits {
 		return
 	}
 	f.at = d.Pos
 	t := w.found.Tensors[0]
-	f.fail("tensor %q (%s): shape %v makes %v, want %v%s", t.File, w.found.Std, t.Shape, w.found.Shape, want, f.because(d.Type.Sizes...))
+	f.fail("tensor %q (%s): shape %v makes %v, want %s%s", t.File, w.found.Std, t.Shape, w.found.Shape, show(want), f.because(d.Type.Sizes...))
 }
 
 // A sourceValue is what a source of a weight makes.
@@ -85,7 +98,7 @@ type sourceValue struct {
 }
 
 // reorders are the transforms whose results have the elements of the stored blocks.
-var reorders = []string{"rows", "group_rows", "concat", "reshape", "repeat_rows", "cols", "transpose"}
+var reorders = []string{"rows", "group_rows", "part_rows", "concat", "reshape", "repeat_rows", "cols", "transpose", "l2norm_rows"}
 
 // source evaluates a source of a weight: a tensor's name, or a transform of sources.
 func (f *frame) source(e *syntax.Expr) *sourceValue {
@@ -100,28 +113,22 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 		}
 		return f.source(e.Args[2])
 	default:
+		if s, ok := f.eval(e).(*sourceValue); ok {
+			return s
+		}
+		f.at = e.Pos
 		f.fail("%s is no tensor: write its name in quotes, or a transform such as rows(\"name\", lo, hi)", e)
 	}
-	out := &sourceValue{transform: &tensor.Transform{Op: e.Text}}
-	var shapes [][]int
-	for _, a := range e.Args {
-		if isSource(a) {
-			for _, in := range f.sources(a) {
-				out.transform.Args, shapes = append(out.transform.Args, in.transform), append(shapes, in.shape)
-				out.tensors, out.stds, out.missing = append(out.tensors, in.tensors...), append(out.stds, in.stds...), append(out.missing, in.missing...)
-				out.computed = out.computed || in.computed
-			}
-			continue
-		}
-		v := f.eval(a)
-		for _, n := range flatten(v) {
-			x, ok := float(n)
-			if f.at = a.Pos; !ok {
-				f.fail("transform %s: %s is %s, want a number", e.Text, a, typeName(n))
-			}
-			out.transform.Nums = append(out.transform.Nums, x)
-		}
+	if e.Text == "tensor" {
+		return f.callExpr(e, nil)[0].(*sourceValue)
 	}
+	if e.Text == "reshape" { // of what is stored
+		before := f.vector
+		f.vector = false
+		defer func() { f.vector = before }()
+	}
+	out := &sourceValue{transform: &tensor.Transform{Op: e.Text}}
+	shapes := f.operands(e, out)
 	f.at = e.Pos
 	if len(out.missing) > 0 {
 		return out
@@ -138,21 +145,39 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 	}
 	var err error
 	if out.shape, err = ir.TransformShape(out.transform, shapes); err != nil {
-		f.fail("%v%s", err, f.because(e))
+		t := out.tensors[0]
+		f.fail("tensor %q of shape %v: %v%s", t.File, t.Shape, err, f.because(e))
 	}
 	return out
+}
+
+// operands adds the operands and numbers of a transform, and returns the shapes of the operands.
+func (f *frame) operands(e *syntax.Expr, out *sourceValue) (shapes [][]int) {
+	for _, a := range e.Args {
+		if f.isSource(a, true) {
+			for _, in := range f.sources(a) {
+				out.transform.Args, shapes = append(out.transform.Args, in.transform), append(shapes, in.shape)
+				out.tensors, out.stds, out.missing = append(out.tensors, in.tensors...), append(out.stds, in.stds...), append(out.missing, in.missing...)
+				out.computed = out.computed || in.computed
+			}
+			continue
+		}
+		v := f.eval(a)
+		for _, n := range flatten(v) {
+			x, ok := float(n)
+			if f.at = a.Pos; !ok {
+				f.fail("transform %s: %s is %s, want a number", e.Text, a, typeName(n))
+			}
+			out.transform.Nums = append(out.transform.Nums, x)
+		}
+	}
+	return shapes
 }
 
 // isIdentity reports whether a transform changes nothing.
 func (s *sourceValue) isIdentity() bool {
 	r := s.transform
 	return len(r.Args) == 1 && (r.Op == "concat" || (r.Op == "scale" || r.Op == "repeat_rows") && len(r.Nums) == 1 && r.Nums[0] == 1)
-}
-
-// reshapes reports whether a source states how stored elements are arranged. Without that a
-// vector may be stored as a matrix.
-func reshapes(e *syntax.Expr) bool {
-	return e.Kind == syntax.CallExpr && e.Text == "reshape" || slices.ContainsFunc(e.Args, reshapes)
 }
 
 // sources evaluates an argument of a transform that is a source or a list of them.
@@ -172,35 +197,88 @@ func (f *frame) sources(e *syntax.Expr) (out []*sourceValue) {
 	return out
 }
 
-// isSource reports whether an argument of a transform is a tensor rather than a number.
-func isSource(e *syntax.Expr) bool {
+// isSource reports whether an argument of a transform is a tensor rather than a number. In the
+// source of a weight texts are names of tensors.
+func (f *frame) isSource(e *syntax.Expr, texts bool) bool {
 	switch e.Kind {
 	case syntax.StringLit:
-		return true
+		return texts
+	case syntax.NameRef:
+		_, ok := f.vars[e.Text].(*sourceValue)
+		return ok
 	case syntax.CallExpr:
-		return ir.IsTransform(e.Text) && slices.ContainsFunc(e.Args, isSource)
+		return e.Text == "tensor" || f.isTransform(e, texts)
 	case syntax.CondExpr, syntax.CompExpr:
-		return isSource(e.Args[0])
+		return f.isSource(e.Args[0], texts)
 	}
 	return false
+}
+
+// isTransform reports whether a call is of a transform of tensors: some have the name of an op
+// or a function.
+func (f *frame) isTransform(e *syntax.Expr, texts bool) bool {
+	return ir.IsTransform(e.Text) && slices.ContainsFunc(e.Args, func(a *syntax.Expr) bool { return f.isSource(a, texts) })
 }
 
 // tensor returns the source of a stored tensor.
 func (f *frame) tensor(e *syntax.Expr) *sourceValue {
 	std := f.std(e)
+	if strings.Contains(std, "{j}") {
+		return f.tensors(std)
+	}
 	t, ok := f.host.Tensor(std)
 	if !ok {
 		return &sourceValue{missing: []string{std}}
 	}
 	out := &sourceValue{transform: t.Transform, shape: slices.Clone(t.Shape), tensors: []Tensor{t}, stds: []string{std}, computed: t.Computed}
-	if f.vector && len(t.Shape) > 1 {
-		n := 1
-		for _, d := range t.Shape {
-			n *= d
-		}
+	n, most := 1, 1
+	for _, d := range t.Shape {
+		n, most = n*d, max(most, d)
+	}
+	if f.vector && len(t.Shape) > 1 && n == most {
 		out.transform, out.shape = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{t.Transform}, Nums: []float64{float64(n)}}, []int{n}
 	}
 	return out
+}
+
+// tensors returns the source of the tensors of an array: one for each number {j}.
+func (f *frame) tensors(std string) *sourceValue {
+	out := &sourceValue{stds: []string{std}}
+	if f.each == 0 {
+		f.fail("%s stands for several tensors: write weight @name[0..n]", std)
+	}
+	for j := range f.each {
+		f.spend(1)
+		one := strings.Replace(std, "{j}", strconv.Itoa(j), 1)
+		t, ok := f.host.Tensor(one)
+		if !ok {
+			return &sourceValue{missing: []string{one}}
+		}
+		if j == 0 {
+			out.transform, out.shape, out.computed = t.Transform, slices.Clone(t.Shape), t.Computed
+		}
+		if first := out.tensors; j > 0 && t.Pattern != first[0].Pattern {
+			f.fail("tensor %q: one name with a number in it must stand for all %d tensors, as %q does", t.File, f.each, first[0].Pattern)
+		}
+		if !slices.Equal(t.Shape, out.shape) {
+			f.fail("tensor %q: shape %v, want %v, that of the first", t.File, t.Shape, out.shape)
+		}
+		out.tensors = append(out.tensors, t)
+	}
+	return out
+}
+
+// sized fails unless the stored tensor has the given sizes; None stands for any.
+func (f *frame) sized(s *sourceValue, e *syntax.Expr) *sourceValue {
+	want, ok := f.eval(e).([]any)
+	if f.at = e.Pos; !ok {
+		f.fail("the sizes of a tensor are a list")
+	}
+	if len(s.missing) > 0 || slices.EqualFunc(s.shape, want, func(n int, v any) bool { return v == nil || v == n }) {
+		return s
+	}
+	f.fail("tensor %q: shape %v, want %s%s", s.tensors[0].File, s.shape, show(want), f.because(e))
+	return nil
 }
 
 // std returns the standard name of a tensor of this instance. A name with a slash in front is

@@ -79,7 +79,7 @@ type Weight struct {
 type Count struct {
 	Pos lexer.Position
 	N   string `parser:"@(('-'|'+')? Number | Ident)"`
-	Hi  string `parser:"('..' @(('-'|'+')? Number))?"`
+	Hi  string `parser:"('..' @(('-'|'+')? Number | Ident))?"`
 }
 
 // A Type is an element type and the sizes of a shape. In a module the element type may be
