@@ -62,8 +62,6 @@ func (p *parser) module(g *syntax.Module) {
 			p.state(d.Stmt.State)
 		case d.Param != nil:
 			p.notFlat(d.Param.Pos, "param")
-		case d.Check != nil:
-			p.notFlat(d.Check.Pos, "check")
 		case d.Stmt != nil:
 			p.errs.addf(pos(d.Stmt.Pos), "statement outside of a graph")
 		}

@@ -98,7 +98,6 @@ type lowerer struct {
 	firstValues   string // values of the first layer
 	selected      string // rows that the last layer with an indexer chose
 	isGlobal      string // whether a token is global
-	attendedTo    string // input of the attention being written
 	at            int    // layer being written
 	t             *text
 	cs            map[string]string // rope tables by kind
@@ -193,14 +192,6 @@ func (m *Model) stateType() tensor.DType {
 		return s.KVType
 	case s.Quant == tensor.F32, s.Quant == tensor.Invalid && m.stored == tensor.F32:
 		return tensor.F32
-	}
-	return tensor.F16
-}
-
-// indexType returns the element type of an indexer's keys.
-func (m *Model) indexType() tensor.DType {
-	if t := m.stateType(); !t.IsBlock() {
-		return t
 	}
 	return tensor.F16
 }

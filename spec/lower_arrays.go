@@ -176,11 +176,6 @@ func (l *lowerer) rows(name string, layer int, h Hyper, source bool) string {
 	return l.stateOf(name, layer, s)
 }
 
-// fixed declares a state of the layer whose size does not depend on the number of tokens.
-func (l *lowerer) fixed(name, field string, dims ...int) string {
-	return l.stateOf(name, l.at, &ir.StateType{Fixed: true, Fields: []ir.Field{{Name: field, Elem: tensor.F32, Shape: dims}}})
-}
-
 // stateArrays makes one array of the states of a name with equal fields. Others get a
 // number behind the name. Rows are kept for the window that all have, or else for ever.
 func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) {

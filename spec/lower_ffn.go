@@ -10,10 +10,6 @@ var activations = map[string]string{
 	"quick_gelu": "quick_gelu", "relu2": "relu2", "tanh": "tanh", "identity": "identity",
 }
 
-func (l *lowerer) gated(gate, up string) string {
-	return l.t.op("g", "mul", []string{l.activation(l.scaled("gate", gate, l.Net.FFNGateScale)), up}, nil)
-}
-
 func (l *lowerer) activation(x string) string {
 	return l.activationOp(l.Net.ActivationFunction, x)
 }

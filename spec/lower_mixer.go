@@ -90,13 +90,6 @@ func apply(op string, r *tensor.Transform, nums ...int) *tensor.Transform {
 	return t
 }
 
-func concatenated(src []*tensor.Transform) *tensor.Transform {
-	if len(src) == 1 {
-		return src[0]
-	}
-	return &tensor.Transform{Op: "concat", Args: src}
-}
-
 // splitInto writes a split of the columns of x.
 func (l *lowerer) splitInto(x string, hints []string, sizes []int) []string {
 	return l.t.results(hints, "split", []string{x}, attrs{}.ints("sizes", sizes))

@@ -50,7 +50,10 @@ func irName(path, part string) string {
 	if at < 0 {
 		return path
 	}
-	return irName(path[:at], "weight") + "_" + path[at+1:]
+	if above := irName(path[:at], "weight"); above != "" {
+		return above + "_" + path[at+1:]
+	}
+	return path[at+1:]
 }
 
 // call writes a module of the library at the path of a layer, such as linear_attn, and returns
@@ -84,8 +87,11 @@ func (l *lowerer) call(module, path string, args []string, named map[string]any)
 	}
 	var out []string
 	for _, r := range results {
-		name := l.t.fresh("y")
-		l.t.values[name] = r.(*ir.Value)
+		name := ""
+		if v, ok := r.(*ir.Value); ok {
+			name = l.t.fresh("y")
+			l.t.values[name] = v
+		}
 		out = append(out, name)
 	}
 	return out
@@ -120,11 +126,14 @@ func (h moduleHost) Config(key string) (any, bool) {
 
 // Param returns the value of a key of network_structure: of a section that describes a part
 // of the path, or else at the top.
-func (h moduleHost) Param(_, path, name string) (any, bool) {
+func (h moduleHost) Param(module, path, name string) (any, bool) {
 	if h.params == nil {
 		h.params = map[string]any{}
 		flattenKeys(reflect.ValueOf(*h.Net), "", h.params)
 		h.params["inferflow"] = !h.Spec.Set("iflow")
+	}
+	if v, ok := h.params[module+"."+name]; ok && !inherits(name, v) {
+		return v, true
 	}
 	_, path, _ = strings.Cut(path, ".") // the stack
 	for section := path; section != ""; {
@@ -228,11 +237,15 @@ func (h moduleHost) State(path, name string, s *ir.StateType) (*ir.Value, error)
 	return h.refs[h.stateOf(h.prefix+irName(in, name), layer, s)], nil
 }
 
-func (h moduleHost) StateElem(field string) tensor.DType {
-	if t := h.stateType(); field != "k" {
+func (h moduleHost) StateElem(field string, bits int) tensor.DType {
+	switch t := h.stateType(); {
+	case bits > 0 && t.IsBlock():
+		return tensor.F16
+	case bits == 0 && field == "k":
+		return t.OfKeys()
+	default:
 		return t
 	}
-	return h.stateType().OfKeys()
 }
 
 func (h moduleHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error) {

@@ -110,21 +110,6 @@ func (r *ropeTable) turnBack(m rotary) error {
 	return nil
 }
 
-// rope rotates the heads of q or k by the layer's table.
-func (l *lowerer) rope(hint, x, kind string, heads int) string {
-	if kind == ropeNone {
-		return x
-	}
-	a := attrs{}.int("heads", heads)
-	if l.Net.QKColumnOrder != 2 {
-		a = a.word("pairs", "adjacent")
-	}
-	if l.Net.RopeOffset > 0 {
-		a = a.int("offset", l.Net.RopeOffset)
-	}
-	return l.t.op(hint, "rope", []string{x, l.cs[kind]}, a)
-}
-
 // learnedPositions adds the rows of a position table, starting at its offset.
 func (l *lowerer) learnedPositions(x string) string {
 	std := l.s.std + ".pos_embeddings.weight"

@@ -55,42 +55,9 @@ func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
 	return nil
 }
 
-// sharedBlock writes a transformer block that several layers share (Zamba2: Glorioso
-// et al. 2024, §2). It reads the hidden state and the embeddings side by side, has no
-// residual additions of its own, and its output is added to the input of the mixer.
+// sharedBlock writes a transformer block that several layers share.
 func (l *lowerer) sharedBlock(x string) string {
-	h, sh := l.Hyper, l.s.in("shared.")
-	in := l.t.op("h", "concat", []string{x, l.embedded}, nil)
-	in, _ = l.norm("h", "shared_norm", sh+"pre_norm", in, l.Net.AttnPreNormBase)
-	var p [3]string
-	for i, name := range []string{"q", "k", "v"} {
-		p[i] = l.affine(name, "shared_w"+name, sh+"w"+name, in)
-		p[i] = l.adapted(p[i], in, name, "w"+name, nil)
-	}
-	q, k := l.rope("qr", p[0], l.ropeKind(l.at), h.Heads), l.rope("kr", p[1], l.ropeKind(l.at), h.KVHeads)
-	kv := l.cache(false)
-	l.t.effect("kv_append", []string{kv, k, p[2]})
-	a := l.t.op("a", "attention", []string{q, kv}, l.attentionAttrs())
-	a = l.affine("o", "shared_wo", sh+"wo", a)
-	m, _ := l.norm("m", "shared_ffn_norm", sh+"ffn_norm", a, l.Net.FFNPreNormBase)
-	var halves [2]string
-	for i, name := range []string{"gate", "up"} {
-		c := rowsCut(i*h.FFN, (i+1)*h.FFN)
-		halves[i] = l.linear(name, "shared_"+name, sh+"w1n3", m, c)
-		halves[i] = l.bias(name, "shared_"+name+"_bias", sh+"w1n3", halves[i], c)
-		halves[i] = l.adapted(halves[i], m, name, "w1n3", c)
-	}
-	f := l.affine("f", "shared_w2", sh+"w2", l.gated(halves[0], halves[1]))
-	return l.affine("f", "shared_out", sh+"out", f)
-}
-
-// adapted adds the low-rank adapter of a projection of x, if the layer has one.
-func (l *lowerer) adapted(y, x, hint, name string, c *cut) string {
-	std := l.s.in("shared." + name + "_adapter")
-	if !l.has(std + "_a.weight") {
-		return y
-	}
-	low := l.linear("low", "shared_"+name+"_adapter_a", std+"_a", x, nil)
-	low = l.linear(hint, "shared_"+hint+"_adapter_b", std+"_b", low, c)
-	return l.t.op(hint, "add", []string{y, low}, nil)
+	args := l.attentionArgs(x)
+	without(args, "dim", "v_dim", "keys", "decodes", "%globals")
+	return l.call("shared_block", "shared", []string{x, l.embedded, l.cache(false), l.cs[l.ropeKind(l.at)]}, args)[0]
 }

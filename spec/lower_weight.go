@@ -85,13 +85,6 @@ func rowsCut(lo, hi int) *cut {
 	}}
 }
 
-// groupCut returns the cut of rows lo to hi−1 of each group.
-func groupCut(groups, group, lo, hi int) *cut {
-	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Transform) *tensor.Transform {
-		return &tensor.Transform{Op: "group_rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
-	}}
-}
-
 // rowVector returns the cut that reshapes [1, n] or [heads, head_dim] to a vector of n.
 func rowVector(n int) *cut {
 	return &cut{rows: n, vector: true, apply: func(r *tensor.Transform) *tensor.Transform {

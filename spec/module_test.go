@@ -31,7 +31,7 @@ func TestModules(t *testing.T) {
 		}
 	}
 	for path, name := range irNames() {
-		if name == "" || strings.HasPrefix(path, ".") {
+		if path == "" || strings.HasPrefix(path, ".") {
 			t.Errorf("names.yaml: %q: %q", path, name)
 		}
 	}

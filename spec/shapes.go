@@ -10,6 +10,12 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
+// Standard names of the embeddings of relative positions and of their norm.
+const (
+	relativePositions = "enc.relative_embeddings.weight"
+	relativeNorm      = "enc.relative_norm"
+)
+
 // checkTensors checks that every layer has the tensors that the modules need, with
 // the shapes that the hyper-parameters imply.
 func (m *Model) checkTensors(unused []string) error {

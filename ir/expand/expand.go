@@ -50,8 +50,8 @@ type Host interface {
 	Weight(w *Weight) (*ir.Value, error)
 	// State returns the state of an instance of a module.
 	State(path, name string, s *ir.StateType) (*ir.Value, error)
-	// StateElem returns the element type of a field of rows.
-	StateElem(field string) tensor.DType
+	// StateElem returns the element type of a field of rows, which has at least so many bits.
+	StateElem(field string, bits int) tensor.DType
 	// Op adds an op to the graph and returns its results, which have names like the given
 	// ones; one name is for all.
 	Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error)
@@ -127,7 +127,7 @@ func (x *Expander) Call(module, path string, args []any, named map[string]any) (
 			results, err = nil, failed.error
 		}
 	}()
-	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: map[string]any{}}
+	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: make(map[string]any, 32)}
 	f.bind(args, named)
 	return f.run(), nil
 }
@@ -137,7 +137,7 @@ type frame struct {
 	*Expander
 	caller *frame
 	depth  int
-	module *syntax.Module
+	module *module
 	path   string
 	at     lexer.Position // of what is being evaluated
 	vars   map[string]any // values and weights with their signs, variables and parameters
@@ -195,7 +195,7 @@ func (f *frame) bind(args []any, named map[string]any) {
 			continue
 		}
 		if !hasArg(m, name) {
-			p := paramOf(m, name)
+			p := m.params[name]
 			if p == nil {
 				f.fail("module %s has no argument or parameter %s%s", m.Name, name, didYouMean(name, argNames(m)))
 			}
@@ -204,7 +204,7 @@ func (f *frame) bind(args []any, named map[string]any) {
 	}
 }
 
-func hasArg(m *syntax.Module, name string) bool {
+func hasArg(m *module, name string) bool {
 	for _, a := range m.Args {
 		if a.Name == name {
 			return true
@@ -213,17 +213,8 @@ func hasArg(m *syntax.Module, name string) bool {
 	return false
 }
 
-func paramOf(m *syntax.Module, name string) *syntax.Param {
-	for _, it := range m.Items {
-		if it.Param != nil && it.Param.Name == name {
-			return it.Param
-		}
-	}
-	return nil
-}
-
 // argNames returns the names that a call of a module may use.
-func argNames(m *syntax.Module) (names []string) {
+func argNames(m *module) (names []string) {
 	for _, a := range m.Args {
 		names = append(names, a.Name)
 	}
@@ -236,7 +227,7 @@ func argNames(m *syntax.Module) (names []string) {
 }
 
 // signature returns how a module is called.
-func signature(m *syntax.Module) string {
+func signature(m *module) string {
 	var parts []string
 	for _, a := range m.Args {
 		parts = append(parts, a.Name)
@@ -253,8 +244,6 @@ func (f *frame) run() []any {
 			return f.result
 		case it.Param != nil:
 			f.param(it.Param)
-		case it.Check != nil:
-			f.check(it.Check)
 		case it.Graph != nil:
 			f.step(it.Graph.Pos)
 			f.fail("a graph has no place in a module")
@@ -266,7 +255,7 @@ func (f *frame) run() []any {
 }
 
 // call expands a module that this one calls.
-func (f *frame) call(m *syntax.Module, e *syntax.Expr, path string, args []any, named map[string]any) []any {
+func (f *frame) call(m *module, e *syntax.Expr, path string, args []any, named map[string]any) []any {
 	for c := f; c != nil; c = c.caller {
 		if c.module == m {
 			f.fail("module %s calls itself", m.Name)
@@ -275,7 +264,7 @@ func (f *frame) call(m *syntax.Module, e *syntax.Expr, path string, args []any, 
 	if f.depth >= maxCalls {
 		f.fail("calls of modules nest deeper than %d", maxCalls)
 	}
-	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: map[string]any{}}
+	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: make(map[string]any, 32)}
 	in.bind(args, named)
 	return in.run()
 }

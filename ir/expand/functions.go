@@ -50,7 +50,7 @@ var functions = map[string]function{
 
 // functionNames returns the names of all functions, sorted.
 func functionNames() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "tensor")
+	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "tensor", "each")
 }
 
 // IsFunction reports whether a function has the name.

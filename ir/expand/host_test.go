@@ -54,7 +54,7 @@ func (h *testHost) State(path, name string, s *ir.StateType) (*ir.Value, error) 
 	return &ir.Value{Name: strings.ReplaceAll(join(path, name), ".", "_"), Kind: ir.State, State: s}, nil
 }
 
-func (h *testHost) StateElem(string) tensor.DType { return tensor.F16 }
+func (h *testHost) StateElem(string, int) tensor.DType { return tensor.F16 }
 
 func (h *testHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error) {
 	var list []ir.Arg

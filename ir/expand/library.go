@@ -18,7 +18,7 @@ import (
 type Library struct {
 	files   map[string]string // by name
 	sources map[string]source
-	parsed  sync.Map // *syntax.Module by name
+	parsed  sync.Map // *module by name
 }
 
 // A source is the place of a module's text.
@@ -68,10 +68,51 @@ func NewLibrary(files map[string]string) (*Library, error) {
 // Names returns the names of all modules, sorted.
 func (l *Library) Names() []string { return slices.Sorted(maps.Keys(l.sources)) }
 
+// A module is a parsed module, with what its text says for every instance.
+type module struct {
+	*syntax.Module
+	params map[string]*syntax.Param
+	partly map[*syntax.If][]string // names that some branches of a condition bind, but not all
+}
+
+func newModule(m *syntax.Module) *module {
+	out := &module{m, map[string]*syntax.Param{}, map[*syntax.If][]string{}}
+	for _, it := range m.Items {
+		if it.Param != nil {
+			out.params[it.Param.Name] = it.Param
+		}
+		if it.Stmt != nil {
+			out.conditions([]*syntax.Stmt{it.Stmt})
+		}
+	}
+	return out
+}
+
+// conditions finds the names of all conditions in statements.
+func (m *module) conditions(list []*syntax.Stmt) {
+	for _, s := range list {
+		if s.For != nil {
+			m.conditions(s.For.Body.Stmts)
+		}
+		if s.If == nil {
+			continue
+		}
+		all, some := bound(s.If)
+		m.partly[s.If] = slices.DeleteFunc(some, func(name string) bool { return slices.Contains(all, name) })
+		m.conditions(s.If.Then.Stmts)
+		for _, e := range s.If.Elif {
+			m.conditions(e.Then.Stmts)
+		}
+		if s.If.Else != nil {
+			m.conditions(s.If.Else.Stmts)
+		}
+	}
+}
+
 // module returns a module by its name.
-func (l *Library) module(name string) (*syntax.Module, error) {
+func (l *Library) module(name string) (*module, error) {
 	if m, ok := l.parsed.Load(name); ok {
-		return m.(*syntax.Module), nil
+		return m.(*module), nil
 	}
 	s, ok := l.sources[name]
 	if !ok {
@@ -81,8 +122,9 @@ func (l *Library) module(name string) (*syntax.Module, error) {
 	if err != nil {
 		return nil, l.located(err)
 	}
-	l.parsed.Store(name, f.Modules[0])
-	return f.Modules[0], nil
+	m := newModule(f.Modules[0])
+	l.parsed.Store(name, m)
+	return m, nil
 }
 
 // located returns an error of a text with its line.

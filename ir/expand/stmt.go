@@ -129,6 +129,8 @@ func (f *frame) stmt(s *syntax.Stmt) {
 		f.weight(s.Weight)
 	case s.State != nil:
 		f.state(s.State)
+	case s.Check != nil:
+		f.check(s.Check)
 	default:
 		f.fail("an input has no place in a module")
 	}
@@ -190,7 +192,7 @@ func only(list []any) any {
 
 // set binds a name. Those of values begin with %, others do not.
 func (f *frame) set(name string, v any) {
-	if paramOf(f.module, name) != nil {
+	if f.module.params[name] != nil {
 		f.fail("%s is a parameter, which no statement changes", name)
 	}
 	l, isList := v.([]any)
@@ -218,9 +220,11 @@ func isGraph(v any) bool {
 // branch evaluates the statements of the first condition that is true. Names that only some
 // branches bind are not bound afterwards.
 func (f *frame) branch(s *syntax.If) {
-	before := map[string]bool{}
-	for name := range f.vars {
-		before[name] = true
+	var unset []string
+	for _, name := range f.module.partly[s] {
+		if _, ok := f.vars[name]; !ok {
+			unset = append(unset, name)
+		}
 	}
 	chosen := s.Else
 	if truth(f.eval(s.Cond)) {
@@ -236,11 +240,8 @@ func (f *frame) branch(s *syntax.If) {
 	if chosen != nil {
 		f.stmts(chosen.Stmts)
 	}
-	all, some := bound(s)
-	for _, name := range some {
-		if !before[name] && !slices.Contains(all, name) {
-			f.vars[name] = unbound{s.Pos}
-		}
+	for _, name := range unset {
+		f.vars[name] = unbound{s.Pos}
 	}
 }
 

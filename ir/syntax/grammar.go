@@ -35,7 +35,6 @@ type Arg struct {
 type Item struct {
 	Graph *Graph `parser:"@@"`
 	Param *Param `parser:"| @@"`
-	Check *Check `parser:"| @@"`
 	Stmt  *Stmt  `parser:"| @@"`
 }
 
@@ -135,6 +134,7 @@ type Stmt struct {
 	For    *For    `parser:"| @@"`
 	Weight *Weight `parser:"| @@"`
 	State  *State  `parser:"| @@"`
+	Check  *Check  `parser:"| @@"`
 }
 
 // An Input is an input of a graph.
