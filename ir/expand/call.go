@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -30,26 +31,18 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 	if f.isTransform(e, false) {
 		return []any{f.source(e)}
 	}
-	var args []any
-	for _, a := range e.Args {
-		args = append(args, f.eval(a))
-	}
-	named := map[string]any{}
-	for _, a := range e.Named {
-		if _, twice := named[a.Name]; twice {
-			f.at = a.Pos
-			f.fail("%s is given twice", a.Name)
-		}
-		named[a.Name] = f.eval(a.Val)
+	args := make([]any, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = f.eval(a)
 	}
 	f.at = e.Pos
 	if fn, ok := functions[e.Text]; ok {
-		if len(named) > 0 || e.As != nil {
+		if len(e.Named) > 0 || e.As != nil {
 			f.fail("arguments of function %s have no names", e.Text)
 		}
 		return []any{fn.call(f, e.Text, args)}
 	}
-	if def := f.ops.Lookup(e.Text); def != nil {
+	if def := f.ops[e.Text]; def != nil {
 		if e.As != nil {
 			f.fail("%s is an op; only modules have instances", e.Text)
 		}
@@ -57,13 +50,30 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 	}
 	m, err := f.lib.module(e.Text)
 	if err != nil {
-		known := slices.Concat(f.lib.Names(), f.ops.Names(), functionNames())
+		known := slices.Concat(f.lib.Names(), slices.Sorted(maps.Keys(f.ops)), functionNames())
 		if _, isModule := f.lib.sources[e.Text]; isModule {
 			panic(failure{err}) // of its text
 		}
 		f.fail("no op, module or function %s%s", e.Text, didYouMean(e.Text, known))
 	}
-	return f.call(m, e, f.instance(e), args, named)
+	return f.call(m, e, f.instance(e), args, f.named(e))
+}
+
+// named evaluates the arguments that have names.
+func (f *frame) named(e *syntax.Expr) map[string]any {
+	if len(e.Named) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(e.Named))
+	for _, a := range e.Named {
+		if _, twice := out[a.Name]; twice {
+			f.at = a.Pos
+			f.fail("%s is given twice", a.Name)
+		}
+		out[a.Name] = f.eval(a.Val)
+	}
+	f.at = e.Pos
+	return out
 }
 
 // instance returns the path of the instance that a call makes.
@@ -107,7 +117,11 @@ func (f *frame) callOp(def *ir.OpDef, e *syntax.Expr, args []any, names []string
 	var attrs ir.Attrs
 	for _, a := range e.Named {
 		v := f.eval(a.Val)
-		if f.at = a.Pos; v != nil {
+		f.at = a.Pos
+		if _, twice := attrs.Get(a.Name); twice {
+			f.fail("%s is given twice", a.Name)
+		}
+		if v != nil {
 			attrs = append(attrs, ir.Attr{Name: a.Name, Val: f.attr(def, a.Name, v)})
 		}
 	}

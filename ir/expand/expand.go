@@ -101,14 +101,19 @@ const (
 type Expander struct {
 	lib   *Library
 	host  Host
-	ops   ir.OpSet
+	ops   map[string]*ir.OpDef
 	steps int
 	made  int // ops
+	free  []*scope
 }
 
 // New returns an expander of the modules of a library.
 func New(lib *Library, ops ir.OpSet, host Host) *Expander {
-	return &Expander{lib: lib, host: host, ops: ops}
+	x := &Expander{lib: lib, host: host, ops: make(map[string]*ir.OpDef, len(ops))}
+	for _, d := range ops {
+		x.ops[d.Name] = d
+	}
+	return x
 }
 
 // Call expands a module for arguments, as an instance of the given path, and returns its
@@ -127,7 +132,7 @@ func (x *Expander) Call(module, path string, args []any, named map[string]any) (
 			results, err = nil, failed.error
 		}
 	}()
-	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: make(map[string]any, 32)}
+	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: x.scope()}
 	f.bind(args, named)
 	return f.run(), nil
 }
@@ -140,7 +145,7 @@ type frame struct {
 	module *module
 	path   string
 	at     lexer.Position // of what is being evaluated
-	vars   map[string]any // values and weights with their signs, variables and parameters
+	vars   *scope         // values and weights with their signs, variables and parameters
 	args   map[string]bool
 	vector bool // the weight being declared may be stored as a matrix
 	each   int  // number of weights in the array being declared; 0: none
@@ -168,7 +173,8 @@ func (f *frame) spend(steps int) {
 	}
 }
 
-// bind binds the arguments of the module. Those that follow %-values in place are values.
+// bind binds the arguments of the module: by position, then by name. Other names are of
+// parameters.
 func (f *frame) bind(args []any, named map[string]any) {
 	m := f.module
 	if len(args) > len(m.Args) {
@@ -177,19 +183,18 @@ func (f *frame) bind(args []any, named map[string]any) {
 	for i, a := range m.Args {
 		switch v, ok := named[a.Name]; {
 		case i < len(args):
-			f.vars[a.Name] = args[i]
+			f.vars.set(a.Name, args[i])
 			if ok {
 				f.fail("module %s: argument %s is given twice", m.Name, a.Name)
 			}
 		case ok:
-			f.vars[a.Name] = v
+			f.vars.set(a.Name, v)
 		case a.Default != nil:
-			f.vars[a.Name] = f.eval(a.Default)
+			f.vars.set(a.Name, f.eval(a.Default))
 		default:
 			f.fail("module %s has no argument %s, expected %s", m.Name, a.Name, signature(m))
 		}
 	}
-	f.args = map[string]bool{}
 	for name, v := range named {
 		if v == nil { // as if it were not given
 			continue
@@ -199,7 +204,11 @@ func (f *frame) bind(args []any, named map[string]any) {
 			if p == nil {
 				f.fail("module %s has no argument or parameter %s%s", m.Name, name, didYouMean(name, argNames(m)))
 			}
-			f.vars[name], f.args[name] = f.convert(p, v), true
+			f.vars.set(name, f.convert(p, v))
+			if f.args == nil {
+				f.args = map[string]bool{}
+			}
+			f.args[name] = true
 		}
 	}
 }
@@ -264,7 +273,9 @@ func (f *frame) call(m *module, e *syntax.Expr, path string, args []any, named m
 	if f.depth >= maxCalls {
 		f.fail("calls of modules nest deeper than %d", maxCalls)
 	}
-	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: make(map[string]any, 32)}
+	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: f.scope()}
 	in.bind(args, named)
-	return in.run()
+	results := in.run()
+	f.free = append(f.free, in.vars)
+	return results
 }

@@ -339,7 +339,8 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// TestDocs keeps the table of functions in docs/modules.md; -update writes it.
+// TestDocs keeps the table of functions in docs/modules.md, which -update writes, and parses the
+// page's example.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	const page, mark = "../../docs/modules.md", "<!-- functions: written by TestDocs; go test ./ir/expand -run TestDocs -update -->\n"
@@ -350,6 +351,20 @@ func TestDocs(t *testing.T) {
 	head, _, ok := strings.Cut(string(raw), mark)
 	if !ok {
 		t.Fatalf("%s has no table of functions", page)
+	}
+	_, example, _ := strings.Cut(head, "```\n")
+	example, _, _ = strings.Cut(example, "```")
+	lib, err := NewLibrary(map[string]string{"modules.md": example})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range lib.Names() {
+		if _, err := lib.Module(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(lib.Names()) == 0 {
+		t.Errorf("%s has no example", page)
 	}
 	want := head + mark + "\n" + functionTable()
 	if *update {

@@ -78,7 +78,7 @@ func (f *frame) number(text string) any {
 
 // name returns what a name is bound to.
 func (f *frame) name(name string) any {
-	v, ok := f.vars[name]
+	v, ok := f.vars.get(name)
 	if u, is := v.(unbound); is {
 		f.fail("%s is bound only in one branch of the condition in line %d", name, u.pos.Line)
 	}
@@ -86,12 +86,10 @@ func (f *frame) name(name string) any {
 		return v
 	}
 	var known []string
-	for n := range f.vars {
-		known = append(known, n)
-	}
+	known = append(known, f.vars.names...)
 	slices.Sort(known)
 	hint := didYouMean(name, known)
-	if _, isModule := f.lib.sources[name]; isModule || f.ops.Lookup(name) != nil {
+	if _, isModule := f.lib.sources[name]; isModule || f.ops[name] != nil {
 		hint = "; to call it write " + name + "(…)"
 	}
 	f.fail("%s is not defined%s", name, hint)
@@ -103,16 +101,16 @@ func (f *frame) comprehension(e *syntax.Expr) any {
 	if f.at = e.Args[1].Pos; !ok {
 		f.fail("for needs a list, such as range(n)")
 	}
-	before, was := f.vars[e.Text]
+	before, was := f.vars.get(e.Text)
 	out := []any{}
 	for _, x := range list {
-		f.vars[e.Text] = x
+		f.vars.set(e.Text, x)
 		if len(e.Args) < 3 || truth(f.eval(e.Args[2])) {
 			out = append(out, f.eval(e.Args[0]))
 		}
 	}
-	if delete(f.vars, e.Text); was {
-		f.vars[e.Text] = before
+	if f.vars.delete(e.Text); was {
+		f.vars.set(e.Text, before)
 	}
 	return out
 }

@@ -114,10 +114,10 @@ func (f *frame) sources(e *syntax.Expr) (out []*sourceValue) {
 		f.fail("for needs a list, such as range(n)")
 	}
 	for _, x := range list {
-		f.vars[e.Text] = x
+		f.vars.set(e.Text, x)
 		out = append(out, f.source(e.Args[0]))
 	}
-	delete(f.vars, e.Text)
+	f.vars.delete(e.Text)
 	return out
 }
 
@@ -150,7 +150,8 @@ func (f *frame) isSource(e *syntax.Expr, texts bool) bool {
 	case syntax.StringLit:
 		return texts
 	case syntax.NameRef:
-		_, ok := f.vars[e.Text].(*sourceValue)
+		v, _ := f.vars.get(e.Text)
+		_, ok := v.(*sourceValue)
 		return ok
 	case syntax.CallExpr:
 		return e.Text == "tensor" || e.Text == "each" || f.isTransform(e, texts)

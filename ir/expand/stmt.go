@@ -17,7 +17,7 @@ func (f *frame) param(p *syntax.Param) {
 	if f.args[p.Name] {
 		return
 	}
-	if _, twice := f.vars[p.Name]; twice {
+	if _, twice := f.vars.get(p.Name); twice {
 		f.fail("parameter %s has the name of an argument or of another parameter", p.Name)
 	}
 	v, set := f.host.Param(f.module.Name, f.path, p.Name)
@@ -37,7 +37,7 @@ func (f *frame) param(p *syntax.Param) {
 			v = f.eval(p.Default)
 		}
 	}
-	f.vars[p.Name] = v
+	f.vars.set(p.Name, v)
 }
 
 // layer returns the number of the layer that the instance is in; 0 outside of layers.
@@ -71,7 +71,7 @@ func (f *frame) because(list ...*syntax.Expr) string {
 		names = namesIn(e, names)
 	}
 	for _, name := range names {
-		if v, ok := f.vars[name]; ok {
+		if v, ok := f.vars.get(name); ok {
 			parts = append(parts, name+" "+show(v))
 		}
 	}
@@ -203,7 +203,7 @@ func (f *frame) set(name string, v any) {
 		}
 		f.fail("%s is %s: names with %% are values of the graph", name, typeName(v))
 	}
-	f.vars[name] = v
+	f.vars.set(name, v)
 }
 
 // isGraph reports whether a value is one of the graph, or a list of them.
@@ -222,7 +222,7 @@ func isGraph(v any) bool {
 func (f *frame) branch(s *syntax.If) {
 	var unset []string
 	for _, name := range f.module.partly[s] {
-		if _, ok := f.vars[name]; !ok {
+		if _, ok := f.vars.get(name); !ok {
 			unset = append(unset, name)
 		}
 	}
@@ -241,7 +241,7 @@ func (f *frame) branch(s *syntax.If) {
 		f.stmts(chosen.Stmts)
 	}
 	for _, name := range unset {
-		f.vars[name] = unbound{s.Pos}
+		f.vars.set(name, unbound{s.Pos})
 	}
 }
 

@@ -64,15 +64,15 @@ func (f *frame) own(stds []string) string {
 
 // countOf returns the number that a weight has, or how many there are of it.
 func (f *frame) countOf(d *syntax.Weight, text string) int {
-	n, err := strconv.Atoi(text)
-	if err == nil {
+	if n, err := strconv.Atoi(text); err == nil {
 		return n
 	}
-	v, ok := f.name(text).(int)
-	if !ok || v < 0 {
-		f.fail("weight %s: %s is %s, want a number", d.Name, text, show(f.vars[text]))
+	v := f.name(text)
+	n, ok := v.(int)
+	if !ok || n < 0 {
+		f.fail("weight %s: %s is %s, want a number", d.Name, text, show(v))
 	}
-	return v
+	return n
 }
 
 // shape checks that the shape of a weight is what the module says. A size that is None may be
