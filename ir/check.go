@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // anyValue lists the kinds that a parameter without declared kinds accepts.
@@ -102,7 +103,7 @@ func (o *Op) checkAttrs() error {
 	for _, a := range o.Attrs {
 		d := o.Def.Attr(a.Name)
 		if d == nil {
-			return fmt.Errorf("unknown attribute %s%s", a.Name, didYouMean(a.Name, o.Def.attrNames()))
+			return fmt.Errorf("unknown attribute %s%s", a.Name, spelling.DidYouMean(a.Name, o.Def.attrNames()))
 		}
 		if seen[a.Name] {
 			return fmt.Errorf("duplicate attribute %s", a.Name)

@@ -3,8 +3,6 @@ package ir
 import (
 	"errors"
 	"fmt"
-
-	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // An Error is a diagnostic about a module, with its position.
@@ -46,12 +44,4 @@ func (l errorList) err() error {
 		l = append(l[:maxComplaints:maxComplaints], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(l...)
-}
-
-// didYouMean returns the suggestion at the end of an error about an unknown name.
-func didYouMean(got string, names []string) string {
-	if n := spelling.Nearest(got, names); n != "" {
-		return fmt.Sprintf(" (did you mean %s?)", n)
-	}
-	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/participle/v2/lexer"
 	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // Parse parses a module. Types after ops are optional: they are inferred, and
@@ -144,7 +145,7 @@ func (p *parser) lookup(at Pos, name string) *Value {
 		if v := p.mod.Weight(name[1:]); v != nil {
 			return v
 		}
-		p.errs.addf(at, "unknown weight %s%s", name, didYouMean(name, valueNames(p.mod.Weights)))
+		p.errs.addf(at, "unknown weight %s%s", name, spelling.DidYouMean(name, valueNames(p.mod.Weights)))
 		return nil
 	}
 	var names []string
@@ -156,6 +157,6 @@ func (p *parser) lookup(at Pos, name string) *Value {
 			names = append(names, v.String())
 		}
 	}
-	p.errs.addf(at, "%s is not defined here%s", name, didYouMean(name, sorted(names)))
+	p.errs.addf(at, "%s is not defined here%s", name, spelling.DidYouMean(name, sorted(names)))
 	return nil
 }

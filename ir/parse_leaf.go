@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // maxSize is the maximum value of one size, far above real models. The verifier
@@ -88,7 +89,7 @@ func (p *parser) attr(o *Op, g *syntax.Named) {
 	d := o.Def.Attr(g.Name)
 	if d == nil {
 		if p.ops.Lookup(o.Def.Name) != nil {
-			p.errs.addf(at, "op %s: unknown attribute %s%s", o.Def.Name, g.Name, didYouMean(g.Name, o.Def.attrNames()))
+			p.errs.addf(at, "op %s: unknown attribute %s%s", o.Def.Name, g.Name, spelling.DidYouMean(g.Name, o.Def.attrNames()))
 		}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 func valueNames(vs []*Value) []string {
@@ -172,7 +173,7 @@ func (p *parser) plain(o *Op, g *syntax.Right) {
 	}
 	o.Def = p.ops.Lookup(e.Text)
 	if o.Def == nil || o.Def.Is(HasBody) {
-		p.errs.addf(pos(e.Pos), "unknown op %s%s", e.Text, didYouMean(e.Text, p.ops.Names()))
+		p.errs.addf(pos(e.Pos), "unknown op %s%s", e.Text, spelling.DidYouMean(e.Text, p.ops.Names()))
 		o.Def = &OpDef{Name: e.Text}
 	}
 	for _, a := range e.Args {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A transformForm describes the arguments of a transform function.
@@ -47,10 +48,13 @@ var transformForms = []transformForm{
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
 }
 
-// IsTransform reports whether a transform function has the name.
-func IsTransform(name string) bool {
-	return slices.ContainsFunc(transformForms, func(f transformForm) bool { return f.name == name })
+// formOf returns the number of a transform function in transformForms; -1 if there is none.
+func formOf(name string) int {
+	return slices.IndexFunc(transformForms, func(f transformForm) bool { return f.name == name })
 }
+
+// IsTransform reports whether a transform function has the name.
+func IsTransform(name string) bool { return formOf(name) >= 0 }
 
 // CheckTransform checks the function and the arguments of one level of a transform.
 func CheckTransform(r *tensor.Transform) error {
@@ -61,14 +65,14 @@ func CheckTransform(r *tensor.Transform) error {
 		_, err := tensor.SourceIndices(r.Name)
 		return err
 	}
+	if i := formOf(r.Op); i >= 0 {
+		return transformForms[i].check(r)
+	}
 	var names []string
 	for _, f := range transformForms {
-		if f.name == r.Op {
-			return f.check(r)
-		}
 		names = append(names, f.name)
 	}
-	return fmt.Errorf("unknown transform function %s%s", r.Op, didYouMean(r.Op, names))
+	return fmt.Errorf("unknown transform function %s%s", r.Op, spelling.DidYouMean(r.Op, names))
 }
 
 func (f transformForm) check(r *tensor.Transform) error {

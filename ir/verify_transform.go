@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // transforms checks the transforms of all weights: functions, references, cycles, and
@@ -57,7 +58,7 @@ func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
 	}
 	ref := v.mod.Weight(r.Name)
 	if ref == nil {
-		v.errs.addf(w.Pos, "%s: transform refers to unknown weight @%s%s", w, r.Name, didYouMean("@"+r.Name, valueNames(v.mod.Weights)))
+		v.errs.addf(w.Pos, "%s: transform refers to unknown weight @%s%s", w, r.Name, spelling.DidYouMean("@"+r.Name, valueNames(v.mod.Weights)))
 		return
 	}
 	if len(ref.Count) > len(w.Count) {

@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
-	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
@@ -113,18 +111,7 @@ func inferflowModel(t *testing.T, file string) (*Model, inferflowCase) {
 // unnamed returns the canonical form of a model's module without the names of stored tensors.
 func unnamed(t *testing.T, m *Model) string {
 	t.Helper()
-	mod, err := Lower(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ir.Verify(mod); err != nil {
-		t.Fatal(err)
-	}
-	c, err := irtest.Canonical(mod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return storedName.ReplaceAllString(c.String(), `""`)
+	return storedName.ReplaceAllString(canonical(t, m), `""`)
 }
 
 var storedName = regexp.MustCompile(`"[^"]*"`)

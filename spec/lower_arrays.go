@@ -52,17 +52,22 @@ func (l *lowerer) declare(e *element) string {
 	return ref
 }
 
+// nameOf returns the name of a weight in the IR. Those of an encoder in front of a decoder, and
+// of a layer's second part, have names of their own.
+func (l *lowerer) nameOf(name, std string, second bool) string {
+	switch {
+	case strings.HasPrefix(std, "enc.") && l.Net.decodes():
+		return "enc_" + name
+	case second:
+		return "second_" + name
+	}
+	return l.prefix + name
+}
+
 // elementOf returns the element of a tensor that the current layer, or the model, has.
-// Weights of an encoder in front of a decoder have names of their own.
 func (l *lowerer) elementOf(name, std string) *element {
 	t := l.tensors[layerName(std, l.at)]
-	e := &element{name: l.prefix + name, std: std, layer: -1, typ: t.DType, block: t.DType.IsBlock(), shape: slices.Clone(t.Shape)}
-	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
-		e.name = "enc_" + name
-	}
-	if strings.HasPrefix(std, "dec.{i}."+secondPart) {
-		e.name = "second_" + name
-	}
+	e := &element{name: l.nameOf(name, std, strings.HasPrefix(std, "dec.{i}."+secondPart)), std: std, layer: -1, typ: t.DType, block: t.DType.IsBlock(), shape: slices.Clone(t.Shape)}
 	if strings.Contains(std, "{i}") {
 		e.layer, e.layered = l.at, strings.Contains(t.Pattern, "{i")
 	}

@@ -1,7 +1,5 @@
 package spec
 
-import ()
-
 // attention writes the self-attention of a layer on x, without the residual addition.
 func (l *lowerer) attention(x string) string {
 	kv := l.cache(l.s.part != "") // in front of the states of the parts

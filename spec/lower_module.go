@@ -209,14 +209,7 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 		_, path, _ = strings.Cut(path, ".")
 	}
 	path, second := strings.CutPrefix(path, secondPart)
-	switch name := irName(path, w.Name); {
-	case strings.HasPrefix(form, "enc.") && h.Net.decodes():
-		e.name = "enc_" + name
-	case second:
-		e.name = "second_" + name
-	default:
-		e.name = h.prefix + name
-	}
+	e.name = h.nameOf(irName(path, w.Name), form, second)
 	if first := h.byRef[e.ref()]; first != nil && first.transform.String() != e.transform.String() {
 		return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", w.Name, w.Name)
 	}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -145,20 +144,4 @@ func (l *lowerer) sinusoid(x string) string {
 	}
 	p := l.t.op("p", "sinusoid", []string{"%pos"}, a)
 	return l.t.op("x0", "add", []string{x, p}, nil)
-}
-
-// alibiSlopes returns the slopes of Press et al. 2021, §3, for any number of
-// heads: powers of 2^(−8/n) for the largest power of two n up to heads, then
-// the odd powers of 2^(−4/n).
-func alibiSlopes(heads int, scale float64) []float64 {
-	n := 1 << int(math.Floor(math.Log2(float64(heads))))
-	out := make([]float64, heads)
-	for i := range out {
-		if i < n {
-			out[i] = math.Pow(2, -8/float64(n)*float64(i+1)) * scale
-		} else {
-			out[i] = math.Pow(2, -4/float64(n)*float64(2*(i-n)+1)) * scale
-		}
-	}
-	return out
 }

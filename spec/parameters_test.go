@@ -172,24 +172,39 @@ func TestParametersRefused(t *testing.T) {
 		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "qk_rope_head_dim: have 3, want an even number"},
 		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},
 	} {
-		dir := t.TempDir()
-		raw, err := json.Marshal(changedConfig(t, c.model, c.change))
-		if err != nil {
-			t.Fatal(err)
-		}
-		weights, err := os.ReadFile(filepath.Join("testdata/families", c.model, "model.safetensors"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, data := range map[string][]byte{"config.json": raw, "model.safetensors": weights} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := lowers(dir); err == nil || strings.Contains(err.Error(), "bug") || !strings.Contains(err.Error(), c.want) {
+		if err := lowers(changedFolder(t, c.model, c.change)); err == nil || strings.Contains(err.Error(), "bug") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: have error %v\nwant %s", c.model, c.change, err, c.want)
 		}
 	}
+}
+
+// TestNoPositionAttention lowers a DeBERTa without c2p and p2c: it knows the tensors of relative
+// positions, which nothing reads.
+func TestNoPositionAttention(t *testing.T) {
+	t.Parallel()
+	if err := lowers(changedFolder(t, "deberta_v2", map[string]any{"pos_att_type": []any{}})); err != nil {
+		t.Error(err)
+	}
+}
+
+// changedFolder returns the folder of a family's model with other keys in config.json.
+func changedFolder(t *testing.T, model string, change map[string]any) string {
+	t.Helper()
+	dir := t.TempDir()
+	raw, err := json.Marshal(changedConfig(t, model, change))
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(filepath.Join("testdata/families", model, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"config.json": raw, "model.safetensors": weights} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // lowers returns the error of lowering a folder's model.

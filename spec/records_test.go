@@ -172,10 +172,9 @@ func fakeCases(t *testing.T) []recordCase {
 	return out
 }
 
-// record returns the text that is recorded of a model.
-func record(t *testing.T, which *recordCase) string {
+// canonical returns the canonical form of a model's module, which it verifies.
+func canonical(t *testing.T, m *Model) string {
 	t.Helper()
-	m := which.resolve(t)
 	mod, err := Lower(m)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +186,15 @@ func record(t *testing.T, which *recordCase) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c.String()
+}
+
+// record returns the text that is recorded of a model.
+func record(t *testing.T, which *recordCase) string {
+	t.Helper()
+	m := which.resolve(t)
 	var b strings.Builder
-	fmt.Fprintln(&b, c)
+	fmt.Fprintln(&b, canonical(t, m))
 	for _, name := range slices.Sorted(slices.Values(m.Unused)) {
 		fmt.Fprintln(&b, "unused:", name)
 	}

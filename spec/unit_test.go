@@ -131,19 +131,6 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestAlibi compares with the slopes of Press et al. 2021 for 8 heads and the
-// published extension for 12.
-func TestAlibi(t *testing.T) {
-	got := alibiSlopes(12, 1)
-	want := []float64{0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625,
-		math.Sqrt(0.5), math.Sqrt(0.5) / 2, math.Sqrt(0.5) / 4, math.Sqrt(0.5) / 8}
-	for i := range want {
-		if math.Abs(got[i]-want[i]) > 1e-15 {
-			t.Errorf("slope %d: have %g, want %g", i, got[i], want[i])
-		}
-	}
-}
-
 // TestRopeScaling compares frequencies with the formulas of transformers, computed
 // by hand for exact values.
 func TestRopeScaling(t *testing.T) {

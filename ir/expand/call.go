@@ -7,6 +7,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // callExpr calls an op, a module or a function, and returns its results. names are those
@@ -54,7 +55,7 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 		if _, isModule := f.lib.sources[e.Text]; isModule {
 			panic(failure{err}) // of its text
 		}
-		f.fail("no op, module or function %s%s", e.Text, didYouMean(e.Text, known))
+		f.fail("no op, module or function %s%s", e.Text, spelling.DidYouMean(e.Text, known))
 	}
 	return f.call(m, e, f.instance(e), args, f.named(e))
 }
@@ -100,7 +101,7 @@ func (f *frame) callOp(def *ir.OpDef, e *syntax.Expr, args []any, names []string
 		f.fail("the modules make more than %d ops", maxOps)
 	}
 	var values []*ir.Value
-	for i, v := range flatten(args) {
+	for i, v := range f.flatten(nil, args) {
 		switch v := v.(type) {
 		case nil: // an optional argument that is absent
 		case *ir.Value:
@@ -148,11 +149,12 @@ func (f *frame) attr(def *ir.OpDef, name string, v any) any {
 		for _, a := range def.Attrs {
 			known = append(known, a.Name)
 		}
-		f.fail("op %s has no attribute %s%s", def.Name, name, didYouMean(name, known))
+		f.fail("op %s has no attribute %s%s", def.Name, name, spelling.DidYouMean(name, known))
 	}
 	n, isInt := v.(int)
 	x, isNumber := float(v)
 	list, isList := v.([]any)
+	f.spend(len(list))
 	switch d.Kind {
 	case ir.IntAttr, ir.PerLayerInt:
 		if isInt {

@@ -10,6 +10,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A Tensor is a stored tensor.
@@ -202,7 +203,7 @@ func (f *frame) bind(args []any, named map[string]any) {
 		if !hasArg(m, name) {
 			p := m.params[name]
 			if p == nil {
-				f.fail("module %s has no argument or parameter %s%s", m.Name, name, didYouMean(name, argNames(m)))
+				f.fail("module %s has no argument or parameter %s%s", m.Name, name, spelling.DidYouMean(name, argNames(m)))
 			}
 			f.vars.set(name, f.convert(p, v))
 			if f.args == nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // eval computes an expression.
@@ -33,7 +34,7 @@ func (f *frame) eval(e *syntax.Expr) any {
 		return f.name(e.Text)
 	case syntax.ConfigRef:
 		v, _ := f.host.Config(e.Text[1:])
-		return plain(v)
+		return f.plain(v)
 	case syntax.ListExpr:
 		out := make([]any, len(e.Args))
 		for i, a := range e.Args {
@@ -88,7 +89,7 @@ func (f *frame) name(name string) any {
 	var known []string
 	known = append(known, f.vars.names...)
 	slices.Sort(known)
-	hint := didYouMean(name, known)
+	hint := spelling.DidYouMean(name, known)
 	if _, isModule := f.lib.sources[name]; isModule || f.ops[name] != nil {
 		hint = "; to call it write " + name + "(…)"
 	}

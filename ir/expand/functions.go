@@ -41,7 +41,7 @@ var functions = map[string]function{
 		n := f.numbers(name, args, 2)
 		return f.finite(name, math.Pow(n[0], n[1]))
 	}},
-	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(flatten(f.only(name, args))) }},
+	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(f.flatten(nil, f.only(name, args))) }},
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
 	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
@@ -74,10 +74,11 @@ func (f *frame) numbers(name string, args []any, n int) []float64 {
 	return out
 }
 
-// only returns the only argument of a function of a list.
+// only returns the only argument of a function of a list, which reads all its elements.
 func (f *frame) only(name string, args []any) []any {
 	if len(args) == 1 {
 		if l, ok := args[0].([]any); ok {
+			f.spend(len(l))
 			return l
 		}
 	}
@@ -227,7 +228,7 @@ func (f *frame) alibi(name string, args []any) any {
 			out[i] = math.Pow(2, -4/float64(n)*float64(2*(i-n)+1)) * p[1]
 		}
 	}
-	return out
+	return f.list(out)
 }
 
 func (f *frame) cols(name string, args []any) any {
@@ -269,7 +270,7 @@ func (f *frame) shapeOf(name string, args []any) any {
 	if len(args) == 2 && args[1] != len(of.Shape) {
 		f.fail("tensor %q: shape %v, want %s sizes", of.File, of.Shape, show(args[1]))
 	}
-	return plain(of.Shape)
+	return f.plain(of.Shape)
 }
 
 // stored reports whether a tensor is stored, by its name, or a weight that may be absent.

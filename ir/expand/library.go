@@ -116,7 +116,7 @@ func (l *Library) module(name string) (*module, error) {
 	}
 	s, ok := l.sources[name]
 	if !ok {
-		return nil, fmt.Errorf("no module %s%s", name, didYouMean(name, l.Names()))
+		return nil, fmt.Errorf("no module %s%s", name, spelling.DidYouMean(name, l.Names()))
 	}
 	f, err := syntax.Parse(s.file, []byte(strings.Repeat("\n", s.line-1)+s.text))
 	if err != nil {
@@ -168,12 +168,4 @@ func (l *Library) line(at lexer.Position) string {
 		return ""
 	}
 	return strings.TrimRight(lines[at.Line-1], "\r")
-}
-
-// didYouMean returns the suggestion at the end of an error about an unknown name.
-func didYouMean(got string, names []string) string {
-	if n := spelling.Nearest(got, names); n != "" {
-		return fmt.Sprintf(" (did you mean %s?)", n)
-	}
-	return ""
 }

@@ -82,6 +82,7 @@ func (f *frame) equal(a, b any) bool {
 	l, isL := a.([]any)
 	m, isM := b.([]any)
 	if isL && isM {
+		f.spend(min(len(l), len(m)))
 		return slices.EqualFunc(l, m, f.equal)
 	}
 	if isX != isY || isL != isM {
@@ -93,6 +94,7 @@ func (f *frame) equal(a, b any) bool {
 func (f *frame) contains(list, v any) bool {
 	switch l := list.(type) {
 	case []any:
+		f.spend(len(l))
 		return slices.ContainsFunc(l, func(x any) bool { return f.equal(x, v) })
 	case string:
 		if s, ok := v.(string); ok {

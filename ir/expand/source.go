@@ -18,6 +18,7 @@ type sourceValue struct {
 	stds      []string
 	missing   []string // standard names that are not stored
 	computed  bool
+	size      int // number of tensors and transforms
 }
 
 // reorders are the transforms whose results have the elements of the stored blocks.
@@ -47,7 +48,7 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 		f.vector = false
 		defer func() { f.vector = before }()
 	}
-	out := &sourceValue{transform: &tensor.Transform{Op: e.Text}}
+	out := &sourceValue{transform: &tensor.Transform{Op: e.Text}, size: 1}
 	shapes := f.operands(e, out)
 	f.at = e.Pos
 	if len(out.missing) > 0 {
@@ -57,7 +58,7 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 		f.fail("transform %s reads no tensor", e.Text)
 	}
 	if out.isIdentity() {
-		return &sourceValue{out.transform.Args[0], shapes[0], out.tensors, out.stds, nil, out.computed}
+		return &sourceValue{out.transform.Args[0], shapes[0], out.tensors, out.stds, nil, out.computed, out.size}
 	}
 	blocks := slices.ContainsFunc(out.tensors, func(t Tensor) bool { return t.Type.IsBlock() })
 	out.computed = out.computed || !slices.Contains(reorders, e.Text) || e.Text == "transpose" && blocks // whose blocks are others
@@ -78,13 +79,15 @@ func (f *frame) operands(e *syntax.Expr, out *sourceValue) (shapes [][]int) {
 		if f.isSource(a, true) {
 			for _, in := range f.sources(a) {
 				out.transform.Args, shapes = append(out.transform.Args, in.transform), append(shapes, in.shape)
+				out.size += in.size
+				f.spend(in.size)
 				out.tensors, out.stds, out.missing = append(out.tensors, in.tensors...), append(out.stds, in.stds...), append(out.missing, in.missing...)
 				out.computed = out.computed || in.computed
 			}
 			continue
 		}
 		v := f.eval(a)
-		for _, n := range flatten(v) {
+		for _, n := range f.flatten(nil, v) {
 			x, ok := float(n)
 			if f.at = a.Pos; !ok {
 				f.fail("transform %s: %s is %s, want a number", e.Text, a, typeName(n))
@@ -135,10 +138,10 @@ func (f *frame) eachSource(e *syntax.Expr) (out []*sourceValue) {
 		std := strings.Replace(f.std(e.Args[0]), "{j}", strconv.Itoa(j), 1)
 		t, ok := f.host.Tensor(std)
 		if !ok {
-			return []*sourceValue{{missing: []string{std}}}
+			return []*sourceValue{{missing: []string{std}, size: 1}}
 		}
 		r := tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", strconv.Itoa(j)))
-		out = append(out, &sourceValue{transform: r, shape: t.Shape, tensors: []Tensor{t}, stds: []string{strings.Replace(f.std(e.Args[0]), "{j}.", "", 1)}})
+		out = append(out, &sourceValue{transform: r, shape: t.Shape, tensors: []Tensor{t}, size: 1, stds: []string{strings.Replace(f.std(e.Args[0]), "{j}.", "", 1)}})
 	}
 	return out
 }
@@ -175,9 +178,9 @@ func (f *frame) tensor(e *syntax.Expr) *sourceValue {
 	}
 	t, ok := f.host.Tensor(std)
 	if !ok {
-		return &sourceValue{missing: []string{std}}
+		return &sourceValue{missing: []string{std}, size: 1}
 	}
-	out := &sourceValue{transform: t.Transform, shape: slices.Clone(t.Shape), tensors: []Tensor{t}, stds: []string{std}, computed: t.Computed}
+	out := &sourceValue{transform: t.Transform, shape: slices.Clone(t.Shape), tensors: []Tensor{t}, stds: []string{std}, computed: t.Computed, size: 1}
 	n, most := 1, 1
 	for _, d := range t.Shape {
 		n, most = n*d, max(most, d)
@@ -190,7 +193,7 @@ func (f *frame) tensor(e *syntax.Expr) *sourceValue {
 
 // tensors returns the source of the tensors of an array: one for each number {j}.
 func (f *frame) tensors(std string) *sourceValue {
-	out := &sourceValue{stds: []string{std}}
+	out := &sourceValue{stds: []string{std}, size: f.each}
 	if f.each == 0 {
 		f.fail("%s stands for several tensors: write weight @name[0..n]", std)
 	}
@@ -199,7 +202,7 @@ func (f *frame) tensors(std string) *sourceValue {
 		one := strings.Replace(std, "{j}", strconv.Itoa(j), 1)
 		t, ok := f.host.Tensor(one)
 		if !ok {
-			return &sourceValue{missing: []string{one}}
+			return &sourceValue{missing: []string{one}, size: 1}
 		}
 		if j == 0 {
 			out.transform, out.shape, out.computed = t.Transform, slices.Clone(t.Shape), t.Computed

@@ -197,7 +197,7 @@ func (f *frame) set(name string, v any) {
 	}
 	l, isList := v.([]any)
 	either := v == nil || isList && len(l) == 0
-	if graph := isGraph(v); !either && graph != (name[0] == '%') && name[0] != '@' {
+	if graph := f.isGraph(v); !either && graph != (name[0] == '%') && name[0] != '@' {
 		if graph {
 			f.fail("%s is %s: write %%%s", name, typeName(v), name)
 		}
@@ -207,12 +207,13 @@ func (f *frame) set(name string, v any) {
 }
 
 // isGraph reports whether a value is one of the graph, or a list of them.
-func isGraph(v any) bool {
+func (f *frame) isGraph(v any) bool {
 	switch v := v.(type) {
 	case *ir.Value:
 		return true
 	case []any:
-		return slices.ContainsFunc(v, isGraph)
+		f.spend(len(v))
+		return slices.ContainsFunc(v, f.isGraph)
 	}
 	return false
 }

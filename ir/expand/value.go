@@ -7,6 +7,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // What expressions compute is an int, float64, bool, string, nil, a list ([]any) of them, a
@@ -40,8 +41,10 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// show returns a value as text in errors.
-func show(v any) string {
+// show returns a value as text in errors: of a list the first elements, and two levels.
+func show(v any) string { return shown(v, 2) }
+
+func shown(v any, levels int) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -55,6 +58,9 @@ func show(v any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case []any:
+		if levels == 0 && len(v) > 0 {
+			return "[…]"
+		}
 		text := "["
 		for i, x := range v {
 			if i == 8 {
@@ -63,7 +69,7 @@ func show(v any) string {
 			if i > 0 {
 				text += ", "
 			}
-			text += show(x)
+			text += shown(x, levels-1)
 		}
 		return text + "]"
 	case *weightVar:
@@ -112,45 +118,38 @@ func float(v any) (float64, bool) {
 }
 
 // plain returns a value of a configuration as expressions have it: whole numbers as int.
-func plain(v any) any {
+func (f *frame) plain(v any) any {
 	switch v := v.(type) {
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int(v)
 		}
 	case float32:
-		return plain(float64(v))
+		return f.plain(float64(v))
 	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = plain(x)
-		}
-		return out
+		return plainList(f, v)
 	case []string:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = x
-		}
-		return out
+		return plainList(f, v)
 	case []int:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = x
-		}
-		return out
+		return plainList(f, v)
 	case []float64:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = plain(x)
-		}
-		return out
+		return plainList(f, v)
 	}
 	return v
 }
 
+func plainList[T any](f *frame, list []T) []any {
+	f.spend(len(list))
+	out := make([]any, len(list))
+	for i, x := range list {
+		out[i] = f.plain(x)
+	}
+	return out
+}
+
 // convert makes a value one of a parameter's type.
 func (f *frame) convert(p *syntax.Param, v any) any {
-	v = plain(v)
+	v = f.plain(v)
 	if v == nil { // a parameter whose default is None may be absent
 		if p.Default == nil || p.Default.Text != "None" {
 			f.fail("%s is None, want %s", p.Name, typeText(p.Type))
@@ -209,7 +208,7 @@ func (f *frame) element(p *syntax.Param, v any) any {
 			ok = ok || isWord && strconv.Quote(s) == w
 		}
 		if !ok && isWord {
-			f.fail("%s is %s, want %s%s", p.Name, show(v), typeText(p.Type), didYouMean(strconv.Quote(s), p.Type.Words))
+			f.fail("%s is %s, want %s%s", p.Name, show(v), typeText(p.Type), spelling.DidYouMean(strconv.Quote(s), p.Type.Words))
 		}
 	default:
 		f.at = p.Type.Pos

@@ -171,15 +171,15 @@ func (f *frame) sizes(name string, v any) []int {
 	return out
 }
 
-// flatten returns the elements of a list, and those of lists in it.
-func flatten(v any) []any {
+// flatten adds a value to a list; of a list its elements, and those of lists in it.
+func (f *frame) flatten(out []any, v any) []any {
 	list, ok := v.([]any)
 	if !ok {
-		return []any{v}
+		return append(out, v)
 	}
-	var out []any
+	f.spend(len(list))
 	for _, x := range list {
-		out = append(out, flatten(x)...)
+		out = f.flatten(out, x)
 	}
 	return out
 }

@@ -79,10 +79,7 @@ type exprParser struct {
 // fail records the first error. Its result takes the place of what could not be parsed.
 func (p *exprParser) fail(want string) *Expr {
 	if tok := p.lex.Peek(); p.err == nil {
-		p.err = &participle.UnexpectedTokenError{Unexpected: *tok}
-		if want != "" {
-			p.err = participle.Errorf(tok.Pos, "unexpected token %q (expected %s)", tok.Value, want)
-		}
+		p.err = participle.Errorf(tok.Pos, "unexpected token %q (expected %s)", tok.Value, want)
 	}
 	return &Expr{}
 }
@@ -104,13 +101,10 @@ func (p *exprParser) expect(text string) {
 
 // expr parses an expression: `a if c else b` binds least.
 func (p *exprParser) expr() *Expr {
-	if p.depth++; p.depth > maxDepth && p.err == nil {
-		p.err = participle.Errorf(p.lex.Peek().Pos, "expressions nest deeper than %d", maxDepth)
-	}
-	defer func() { p.depth-- }()
-	if p.err != nil {
-		return &Expr{}
-	}
+	return p.nested(p.conditional)
+}
+
+func (p *exprParser) conditional() *Expr {
 	x := p.binary(0)
 	if at := p.lex.Peek().Pos; p.take("if") {
 		c := p.binary(0)
@@ -135,10 +129,7 @@ func (p *exprParser) binary(level int) *Expr {
 		return p.unary()
 	case level == comparison-1:
 		if at := p.lex.Peek().Pos; p.take("not") {
-			p.depth++
-			x := &Expr{Pos: at, Kind: UnaryExpr, Text: "not", Args: []*Expr{p.nested(func() *Expr { return p.binary(level) })}}
-			p.depth--
-			return x
+			return &Expr{Pos: at, Kind: UnaryExpr, Text: "not", Args: []*Expr{p.nested(func() *Expr { return p.binary(level) })}}
 		}
 		return p.binary(level + 1)
 	}
@@ -165,10 +156,14 @@ func (p *exprParser) long(n int) {
 	}
 }
 
-// nested parses what may nest without brackets.
+// nested parses what may nest.
 func (p *exprParser) nested(f func() *Expr) *Expr {
+	p.depth++
+	defer func() { p.depth-- }()
 	if p.depth > maxDepth && p.err == nil {
 		p.err = participle.Errorf(p.lex.Peek().Pos, "expressions nest deeper than %d", maxDepth)
+	}
+	if p.err != nil {
 		return &Expr{}
 	}
 	return f()
@@ -200,10 +195,7 @@ func (p *exprParser) unary() *Expr {
 	at := p.lex.Peek().Pos
 	for _, op := range []string{"-", "+"} {
 		if p.take(op) {
-			p.depth++
-			x := &Expr{Pos: at, Kind: UnaryExpr, Text: op, Args: []*Expr{p.nested(p.unary)}}
-			p.depth--
-			return x
+			return &Expr{Pos: at, Kind: UnaryExpr, Text: op, Args: []*Expr{p.nested(p.unary)}}
 		}
 	}
 	return p.postfix(p.primary())
@@ -279,7 +271,7 @@ func (p *exprParser) postfix(x *Expr) *Expr {
 		switch {
 		case x.Kind == NameRef && p.take("("):
 			x = &Expr{Pos: x.Pos, Kind: CallExpr, Text: x.Text}
-			p.args(x, ")")
+			p.args(x)
 			if p.take("as") {
 				p.path(x)
 			}
@@ -299,8 +291,8 @@ func (p *exprParser) postfix(x *Expr) *Expr {
 }
 
 // args parses the arguments of a call: by position, then by name.
-func (p *exprParser) args(x *Expr, end string) {
-	for !p.take(end) {
+func (p *exprParser) args(x *Expr) {
+	for !p.take(")") {
 		if p.err != nil {
 			return
 		}
@@ -311,7 +303,7 @@ func (p *exprParser) args(x *Expr, end string) {
 			x.Args = append(x.Args, p.expr())
 		}
 		if !p.take(",") {
-			p.expect(end)
+			p.expect(")")
 			return
 		}
 	}

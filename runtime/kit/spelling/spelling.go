@@ -34,6 +34,15 @@ func Nearest(have string, words []string) string {
 	return ""
 }
 
+// DidYouMean returns the suggestion at the end of an error about an unknown name; "" if there
+// is none.
+func DidYouMean(have string, words []string) string {
+	if n := Nearest(have, words); n != "" {
+		return " (did you mean " + n + "?)"
+	}
+	return ""
+}
+
 // Distance returns the number of insertions, deletions, replacements and swaps of
 // neighbors that turn a into b (optimal string alignment), at most limit.
 func Distance(a, b string, limit int) int {
