@@ -88,9 +88,9 @@ func checkDraftLayer(t *testing.T, dir, section string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	features, n := out[decode.Output(draftFeatures)], len(want.IDs)
+	features, n := out[decode.Output("features")], len(want.IDs)
 	follow := append(append([]int(nil), want.IDs[1:]...), want.Tokens[0])
-	rows, err := interp.Run(mod, "medusa", &interp.Step{IDs: follow, OutRows: []int{0, n / 2, n - 1}, Extra: map[string]*tensor.Tensor{draftFeatures: features}}, w, states)
+	rows, err := interp.Run(mod, "medusa", &interp.Step{IDs: follow, OutRows: []int{0, n / 2, n - 1}, Extra: map[string]*tensor.Tensor{"features": features}}, w, states)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func checkDraftLayer(t *testing.T, dir, section string) {
 	for i, token := range want.Tokens[1:] {
 		state := tensor.New(tensor.F32, 1, width)
 		copy(state.F, got[len(got)-width:])
-		rows, err = interp.Run(mod, "medusa", &interp.Step{IDs: []int{token}, Pos: []int{n + i}, OutRows: []int{0}, Extra: map[string]*tensor.Tensor{draftFeatures: state}}, w, states)
+		rows, err = interp.Run(mod, "medusa", &interp.Step{IDs: []int{token}, Pos: []int{n + i}, OutRows: []int{0}, Extra: map[string]*tensor.Tensor{"features": state}}, w, states)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,17 +49,3 @@ func (s *Spec) architecture() (Network, bool) {
 	_, err := f.apply(maps.Clone(s.configFile), &n)
 	return n, err == nil
 }
-
-// normFunction returns the function of a norm with or without a bias. RMSNorm has
-// no bias, so a norm with one is LayerNorm, even if the model_spec.json says rms
-// (Orion).
-func (l *lowerer) normFunction(std string) string {
-	f := l.Net.NormalizationFunction
-	if f != "rms" || !l.has(std+".bias") {
-		return f
-	}
-	if l.Spec.Set("iflow") {
-		l.fail("network_structure.normalization_function: have rms, but the files have %s.bias; want std", std)
-	}
-	return "std"
-}

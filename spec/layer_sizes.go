@@ -134,17 +134,3 @@ func (m *Model) checkSharing() error {
 
 // cacheShape returns the number of KV heads and the sizes of keys and values.
 func cacheShape(h Hyper) [3]int { return [3]int{h.KVHeads, h.HeadDim, h.VDim} }
-
-// cache declares the KV cache that the current layer reads, or its second one, and returns
-// the reference to it. Differential attention has two of half the heads.
-func (l *lowerer) cache(second bool) string {
-	from := l.cacheLayer(l.s, l.at)
-	h, name := l.sizesAt(l.s, from), l.kv
-	if l.Net.Differential {
-		h.KVHeads, h.VDim = h.KVHeads/2, 2*h.VDim
-	}
-	if second {
-		name += "_second"
-	}
-	return l.rows(name, from, h, l.s.std == "enc")
-}

@@ -1,11 +1,14 @@
 package spec
 
 import (
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/expand"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -19,32 +22,16 @@ func Lower(m *Model) (*ir.Module, error) {
 		return m.lowerGraph()
 	}
 	m.declared = map[string]declaration{}
-	l := &lowerer{Model: m, refs: map[string]*ir.Value{}, byRef: map[string]*element{}, read: map[string]bool{}}
-	for _, s := range m.stacks() {
-		l.enter(&s)
-		if s.std == "enc" {
-			l.encode()
-		} else {
-			l.decode()
-		}
+	l := newLowerer(m)
+	if _, err := l.call("transformer", "", nil); err != nil {
+		return nil, l.located(err)
 	}
-	if m.Medusa != nil {
-		l.medusa()
+	if err := l.checkAllUsed(); err != nil {
+		return nil, err
 	}
-	l.checkAllUsed()
-	if m.Draft != nil {
-		l.draft()
-	}
-	if l.err != nil {
-		return nil, l.err
-	}
-	for _, g := range l.graphs {
-		if g.err != nil {
-			return nil, l.misfit(g.err)
-		}
-	}
-	elements := l.collect()
-	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.weights, States: l.states}
+	slices.SortStableFunc(l.graphs, func(a, b *text) int { return last(a) - last(b) })
+	elements := map[*ir.Value]ir.Arg{}
+	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.arrays(elements), States: l.stateArrays(elements)}
 	for _, g := range l.graphs {
 		if err := g.finish(elements); err != nil {
 			return nil, err
@@ -54,134 +41,67 @@ func Lower(m *Model) (*ir.Module, error) {
 	return mod, nil
 }
 
+// last is 1 for the graph with the model's results, which is the last one.
+func last(g *text) int {
+	if g.Name == "decode" {
+		return 1
+	}
+	return 0
+}
+
 var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
 
-// misfit converts an ir error to one about the stored tensors or the
-// configuration: an op rejects a stored shape that checkTensors does not check.
-func (l *lowerer) misfit(err error) error {
-	what, pos := err.Error(), Pos{File: l.Spec.File}
-	name := strings.TrimPrefix(weightReference.FindString(what), "@")
-	for _, e := range l.elements {
-		std := layerName(e.std, max(e.layer, 0))
-		if t, ok := l.tensors[std]; ok && e.name == name {
-			return errAt(l.Model.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
+// located returns an error of a module with a position: that of the key which sets a
+// parameter, or of the tensor whose shape an op rejects.
+func (l *lowerer) located(err error) error {
+	pos := Pos{File: l.Spec.File}
+	if l.misfit != nil {
+		name := strings.TrimPrefix(weightReference.FindString(l.misfit.Error()), "@")
+		for _, e := range l.elements {
+			if e.name == name {
+				t, _ := l.tensor(e.stored)
+				return errAt(l.Model.at(t), "tensor %q (%s): shape %v does not fit the configuration: %v", t.File, e.stored, t.Shape, err)
+			}
+		}
+		return errAt(pos, "the stored tensors do not fit the configuration: %v", err)
+	}
+	var e *expand.Error
+	if !errors.As(err, &e) {
+		return errAt(pos, "%v", err)
+	}
+	for _, name := range e.Params {
+		for _, key := range keysOf(e.Module, e.Path, name) {
+			if key = "network_structure." + key; l.Spec.Set(key) {
+				return errAt(l.Spec.Pos(key), "%v", err)
+			}
 		}
 	}
-	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
+	return errAt(pos, "%v", err)
 }
 
-// A lowerer holds the module being written. Its methods write the atomic
-// modules, grouped by file.
+// A lowerer holds the module being written.
 type lowerer struct {
 	*Model
-	byRef       map[string]*element
-	elements    []*element // in the order of their first use
-	layerStates []layerState
-	weights     []*ir.Value // arrays of the elements
-	states      []*ir.Value
-	refs        map[string]*ir.Value // elements and states of layers
-	graphs      []*text
-	read        map[string]bool // standard names of tensors that a weight of several tensors reads
-	err         error           // the first error
-	expander    *expand.Expander
-	params      map[string]any // keys of network_structure
-
-	// The stack and graph being written.
-	s             *stack
-	Hyper         Hyper // of the stack
-	windows       []int
-	kv            string // KV cache of self-attention
-	embedded      string // token embeddings
-	perLayerInput string // embeddings of all layers
-	shortcut      string // output of the current layer's experts, added at its end
-	temperature   string // factor on queries by position
-	firstValues   string // values of the first layer
-	selected      string // rows that the last layer with an indexer chose
-	isGlobal      string // whether a token is global
-	at            int    // layer being written
-	t             *text
-	cs            map[string]string // rope tables by kind
-
-	// The draft layer.
-	draftLowerer *lowerer
-	tapped       map[int]string // inputs of the layers that it reads
-	prefix       string         // of the names of its weights
-	beside       string         // value beside the input of its attention
+	byRef    map[string]*element
+	made     map[string]*element // those of no layer, by what makes them
+	elements []*element          // in the order of their first use
+	states   map[string]*layerState
+	declares []*layerState // in the order of their first use
+	graphs   []*text
+	t        *text           // the graph being written
+	read     map[string]bool // standard names of tensors that modules know
+	params   map[site]map[string]any
+	found    map[paramKey]setting
+	misfit   error // of an op
 }
 
-// enter makes s the current stack.
-func (l *lowerer) enter(s *stack) {
-	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
-	l.t, l.cs, l.tapped = newText(l.refs), map[string]string{}, map[int]string{}
-	l.kv = "kv"
-	if s.std == "enc" {
-		l.kv = "enc"
-	}
+func newLowerer(m *Model) *lowerer {
+	return &lowerer{Model: m, byRef: map[string]*element{}, made: map[string]*element{}, states: map[string]*layerState{}, read: map[string]bool{}, params: map[site]map[string]any{}, found: map[paramKey]setting{}}
 }
 
-// has reports whether the model, or the current layer, has the tensor.
-func (l *lowerer) has(std string) bool {
-	_, ok := l.tensors[layerName(std, l.at)]
-	return ok
-}
-
-func (l *lowerer) fail(format string, args ...any) {
-	if l.err == nil {
-		l.err = errAt(Pos{File: l.Spec.File}, format, args...)
-	}
-}
-
-// decode writes the decoder's graph: inputs, embedding, layers and head.
-func (l *lowerer) decode() {
-	l.inputs("ids", "pos", "out_rows")
-	l.ropeTables()
-	l.embedded = l.embedding()
-	l.perLayerInputs()
-	if n := l.Net; n.TemperatureFloor > 0 {
-		a := attrs{}.int("floor", n.TemperatureFloor).num("by", n.TemperatureScale)
-		if n.TemperatureRope {
-			a = a.int("offset", 0)
-		}
-		l.temperature = l.t.op("temp", "position_scale", []string{"%pos"}, a)
-	}
-	x := l.layers(l.expandStreams(l.embedded))
-	results := map[string]string{}
-	if l.Draft != nil {
-		results[draftFeatures] = l.features(x)
-	}
-	logits, hidden := l.head(x)
-	if results["logits"] = logits; !l.crosses() {
-		results["hidden"] = hidden
-		l.decoderHeads(hidden, results)
-		l.yield(results, "logits", "hidden", "classes", "embedding", draftFeatures)
-	} else {
-		l.yield(results, "logits")
-	}
-	l.graph("decode")
-}
-
-func (l *lowerer) inputs(names ...string) {
-	for _, n := range names {
-		dim := "T"
-		if n == "out_rows" {
-			dim = "R"
-		}
-		l.t.input(n, tensor.I32, dim)
-	}
-}
-
-// yield ends the graph with its results under the given names.
-func (l *lowerer) yield(values map[string]string, order ...string) {
-	for _, name := range order {
-		if v, ok := values[name]; ok {
-			l.t.yield = append(l.t.yield, yielded{name, v})
-		}
-	}
-}
-
-func (l *lowerer) graph(name string) {
-	l.t.Name = name
-	l.graphs = append(l.graphs, l.t)
+// call expands a module of the library.
+func (l *lowerer) call(module, path string, args []any) ([]any, error) {
+	return expand.New(library(), ops.Table, moduleHost{l}).Call(module, path, args, nil)
 }
 
 // stateType returns the element type of the KV cache; without kv_type, f32 for f32 weights.
@@ -198,21 +118,24 @@ func (m *Model) stateType() tensor.DType {
 
 // checkAllUsed returns an error for a tensor with a standard name that no module
 // of this network reads. Omitting such a tensor silently would give wrong results.
-func (l *lowerer) checkAllUsed() {
-	used := map[string]bool{}
-	for _, e := range l.elements {
-		used[e.std] = true
-	}
-	for _, std := range l.Tensors() {
-		form, _ := layerForm(std)
-		form = tensorIndex.ReplaceAllString(form, ".{j}.")
-		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor per head
-		if used[std] || used[form] || used[alike] || l.read[form] || std == "output.weight" && l.Net.TiedEmbeddings {
-			continue
+func (l *lowerer) checkAllUsed() error {
+	unread := func(m *Model, prefix string) error {
+		for _, std := range m.Tensors() {
+			form, _ := layerForm(prefix + strings.TrimPrefix(std, prefix))
+			indexed := tensorIndex.ReplaceAllString(form, ".{j}.")
+			alike := strings.Replace(indexed, "_norm.{j}.", "_norm.", 1) // one tensor per head
+			if !l.read[form] && !l.read[indexed] && !l.read[alike] {
+				return errAt(Pos{File: l.Spec.File}, "tensor %q maps to %s, which no module of this network reads%s", m.tensors[std].File, std, l.Spec.unreadHint())
+			}
 		}
-		l.fail("tensor %q maps to %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())
-		return
+		return nil
 	}
+	if l.Draft != nil {
+		if err := unread(l.Draft.Model, joinedDraft); err != nil {
+			return err
+		}
+	}
+	return unread(l.Model, "")
 }
 
 var tensorIndex = regexp.MustCompile(`\.[0-9]+\.`)

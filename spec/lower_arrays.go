@@ -3,9 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -13,7 +11,9 @@ import (
 
 // An element is a weight of one layer, or of the model.
 type element struct {
-	name, std string // name: in the IR, that all layers share; std: that of its tensors
+	name, std string // name: in the IR, that all layers share; std: that of its tensors, with {i}
+	stored    string // standard name of its first tensor
+	base      string // the name without the number that it has among others in a loop
 	layer     int    // that reads it first; -1: of the model
 	layered   bool   // the name of its tensor has {i}
 	experts   int    // number of experts that it is an array over; 0: none
@@ -36,42 +36,29 @@ func (e *element) ref() string {
 	return fmt.Sprintf("@%s#%s", e.name, e.transform)
 }
 
-// declare declares an element, unless it is declared, and returns the reference to it.
-func (l *lowerer) declare(e *element) string {
-	ref := e.ref()
-	if l.refs[ref] == nil {
-		e.value = &ir.Value{Name: e.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}}
-		if e.experts > 0 {
-			e.value.Count = []ir.Range{{Hi: e.experts}}
-		}
-		for _, n := range e.shape {
-			e.value.Type.Shape = append(e.value.Type.Shape, ir.Size{N: n})
-		}
-		l.refs[ref], l.byRef[ref], l.elements = e.value, e, append(l.elements, e)
+// declare declares an element, unless it is declared, and returns it as a value. Elements of
+// no layer that are made alike are one.
+func (l *lowerer) declare(e *element) *ir.Value {
+	made := e.transform.String()
+	same := l.byRef[e.ref()]
+	if e.layer < 0 && same == nil {
+		same = l.made[made]
 	}
-	return ref
-}
-
-// nameOf returns the name of a weight in the IR. Those of an encoder in front of a decoder, and
-// of a layer's second part, have names of their own.
-func (l *lowerer) nameOf(name, std string, second bool) string {
-	switch {
-	case strings.HasPrefix(std, "enc.") && l.Net.decodes():
-		return "enc_" + name
-	case second:
-		return "second_" + name
+	if same != nil {
+		return same.value
 	}
-	return l.prefix + name
-}
-
-// elementOf returns the element of a tensor that the current layer, or the model, has.
-func (l *lowerer) elementOf(name, std string) *element {
-	t := l.tensors[layerName(std, l.at)]
-	e := &element{name: l.nameOf(name, std, strings.HasPrefix(std, "dec.{i}."+secondPart)), std: std, layer: -1, typ: t.DType, block: t.DType.IsBlock(), shape: slices.Clone(t.Shape)}
-	if strings.Contains(std, "{i}") {
-		e.layer, e.layered = l.at, strings.Contains(t.Pattern, "{i")
+	e.value = &ir.Value{Name: e.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}}
+	if e.experts > 0 {
+		e.value.Count = []ir.Range{{Hi: e.experts}}
 	}
-	return e
+	for _, n := range e.shape {
+		e.value.Type.Shape = append(e.value.Type.Shape, ir.Size{N: n})
+	}
+	l.byRef[e.ref()], l.elements = e, append(l.elements, e)
+	if e.layer < 0 {
+		l.made[made] = e
+	}
+	return e.value
 }
 
 // A declaration is a weight of the lowered module.
@@ -82,9 +69,9 @@ type declaration struct {
 	layered   bool   // an array over them; false for one tensor
 }
 
-// arrays makes arrays of the elements of consecutive layers that differ in nothing but
-// their number. Later arrays of a name have that of their first layer behind it.
-func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) {
+// arrays returns arrays of the elements of consecutive layers that differ in nothing but
+// their number, and adds where in them each element is. Later arrays of a name have that of their first layer behind it.
+func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) (weights []*ir.Value) {
 	next := map[*element]*element{} // of the same array
 	begun := map[*element]bool{}    // arrays begin with others
 	last, firsts := map[string]*element{}, map[string]int{}
@@ -102,7 +89,7 @@ func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) {
 		if begun[first] {
 			continue
 		}
-		d := declaration{name: first.name, std: first.std, base: first.name, hi: 1, layered: first.layered}
+		d := declaration{name: first.name, std: first.std, base: first.base, hi: 1, layered: first.layered}
 		if first.layer >= 0 {
 			d.lo = first.layer
 			if d.lo > firsts[first.name] {
@@ -122,8 +109,9 @@ func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) {
 			}
 			out[e.value] = a
 		}
-		l.weights, l.declared[d.name] = append(l.weights, w), d
+		weights, l.declared[d.name] = append(weights, w), d
 	}
+	return weights
 }
 
 // alike reports whether an element belongs to the array of that of the layer before.
@@ -159,33 +147,11 @@ type layerState struct {
 	value *ir.Value
 }
 
-// stateOf declares the state of a layer, unless it is declared, and returns the reference
-// to it.
-func (l *lowerer) stateOf(name string, layer int, state *ir.StateType) string {
-	ref := fmt.Sprintf("%%%s#%d", name, layer)
-	if l.refs[ref] == nil {
-		v := &ir.Value{Name: name, Kind: ir.State, State: state}
-		l.refs[ref], l.layerStates = v, append(l.layerStates, layerState{name, v})
-	}
-	return ref
-}
-
-// rows declares the rows of the keys and values of a layer's tokens, or of its source's.
-func (l *lowerer) rows(name string, layer int, h Hyper, source bool) string {
-	kv := l.stateType()
-	s := &ir.StateType{Page: pageRows, Source: source, Fields: []ir.Field{
-		{Name: "k", Elem: kv.OfKeys(), Shape: []int{h.KVHeads, h.HeadDim}}, {Name: "v", Elem: kv, Shape: []int{h.KVHeads, h.VDim}}}}
-	if !source {
-		s.Window = max(l.windows[layer], 0)
-	}
-	return l.stateOf(name, layer, s)
-}
-
-// stateArrays makes one array of the states of a name with equal fields. Others get a
+// stateArrays returns one array of the states of a name with equal fields. Others get a
 // number behind the name. Rows are kept for the window that all have, or else for ever.
-func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) {
+func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) (states []*ir.Value) {
 	of := map[string][]*ir.Value{}
-	for _, s := range l.layerStates {
+	for _, s := range l.declares {
 		i := slices.IndexFunc(of[s.name], func(v *ir.Value) bool { return sameState(v.State, s.value.State) })
 		if i < 0 {
 			i = len(of[s.name])
@@ -193,7 +159,7 @@ func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) {
 			if i > 0 {
 				v.Name = fmt.Sprintf("%s_%d", s.name, i+1)
 			}
-			l.states, of[s.name] = append(l.states, v), append(of[s.name], v)
+			states, of[s.name] = append(states, v), append(of[s.name], v)
 		}
 		v := of[s.name][i]
 		if v.State.Window != s.value.State.Window {
@@ -204,7 +170,8 @@ func (l *lowerer) stateArrays(out map[*ir.Value]ir.Arg) {
 		out[s.value] = a
 		v.Count[0].Hi++
 	}
-	slices.SortStableFunc(l.states, func(a, b *ir.Value) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(states, func(a, b *ir.Value) int { return cmp.Compare(rank(a), rank(b)) })
+	return states
 }
 
 // rank orders states: those of a fixed size come before rows.
@@ -221,16 +188,11 @@ func sameState(a, b *ir.StateType) bool {
 	})
 }
 
-// collect makes the arrays of the model's weights and states, and those of its draft layer.
-func (l *lowerer) collect() map[*ir.Value]ir.Arg {
-	out := map[*ir.Value]ir.Arg{}
-	l.arrays(out)
-	l.stateArrays(out)
-	if in := l.draftLowerer; in != nil {
-		in.arrays(out)
-		in.stateArrays(out)
-		l.weights, l.states = append(l.weights, in.weights...), append(l.states, in.states...)
-		maps.Copy(l.declared, in.declared)
+// wide returns a type that holds values of different stored types. It is f32, or
+// f16 with little loss for block types if quant is not set.
+func (l *lowerer) wide(block bool) tensor.DType {
+	if block && l.Spec.Quant == tensor.Invalid {
+		return tensor.F16
 	}
-	return out
+	return tensor.F32
 }

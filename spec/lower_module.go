@@ -11,7 +11,6 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/expand"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
 )
@@ -56,63 +55,48 @@ func irName(path, part string) string {
 	return path[at+1:]
 }
 
-// call writes a module of the library at the path of a layer, such as linear_attn, and returns
-// the names of its results.
-func (l *lowerer) call(module, path string, args []string, named map[string]any) []string {
-	if l.expander == nil {
-		l.expander = expand.New(library(), ops.Table, moduleHost{l})
-	}
-	var values []any
-	for _, a := range args {
-		if a == "" {
-			values = append(values, nil)
-			continue
-		}
-		v := l.t.value(a)
-		if v == nil {
-			return []string{a, a}
-		}
-		values = append(values, v)
-	}
-	results, err := l.expander.Call(module, layerName(l.s.in(path), l.at), values, named)
-	if err != nil {
-		switch {
-		case l.err != nil:
-		case l.t.err != nil: // of an op
-			l.err = l.misfit(err)
-		default:
-			l.err = errAt(Pos{File: l.Spec.File}, "%v", err)
-		}
-		return args
-	}
-	var out []string
-	for _, r := range results {
-		name := ""
-		if v, ok := r.(*ir.Value); ok {
-			name = l.t.fresh("y")
-			l.t.values[name] = v
-		}
-		out = append(out, name)
-	}
-	return out
-}
-
 // A moduleHost is the model for modules that are written as text.
 type moduleHost struct{ *lowerer }
 
 func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
-	t, ok := h.tensors[std]
+	t, ok := h.tensor(std)
 	if !ok {
 		return expand.Tensor{}, false
 	}
 	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
-	if h.storesTransposed(std, t.Shape) {
-		out.Transform, out.Shape, out.Computed = apply("transpose", out.Transform), []int{t.Shape[1], t.Shape[0]}, t.DType.IsBlock()
+	if h.of(siteOf(std)).storesTransposed(std, t.Shape) {
+		out.Transform, out.Shape, out.Computed = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{out.Transform}}, []int{t.Shape[1], t.Shape[0]}, t.DType.IsBlock()
 	}
 	return out, true
 }
 
-func (h moduleHost) Missing(std string) string { return message(h.missing(std, nil)) }
+// tensor returns the tensor of a standard name: of the model, of its draft layer, or of its
+// Medusa heads.
+func (m *Model) tensor(std string) (t Tensor, ok bool) {
+	rest, ofDraft := strings.CutPrefix(std, joinedDraft)
+	if ofDraft && m.Draft != nil {
+		if t, ok = m.Draft.Model.tensors[std]; !ok {
+			t, ok = m.Draft.Model.tensors[rest]
+		}
+		return t, ok
+	}
+	if rest, ofHeads := strings.CutPrefix(std, joinedHeads); ofHeads && m.Medusa != nil {
+		t, ok = m.Medusa.tensors[m.Medusa.prefix+rest]
+		return t, ok
+	}
+	t, ok = m.tensors[std]
+	return t, ok
+}
+
+// of returns the model that a place is in: the draft layer is one of its own.
+func (m *Model) of(at site) *Model {
+	if at.draft && m.Draft != nil {
+		return m.Draft.Model
+	}
+	return m
+}
+
+func (h moduleHost) Missing(std string) string { return message(h.of(siteOf(std)).missing(std, nil)) }
 
 func (h moduleHost) Read(std string) {
 	form, _ := layerForm(std)
@@ -127,24 +111,55 @@ func (h moduleHost) Config(key string) (any, bool) {
 // Param returns the value of a key of network_structure: of a section that describes a part
 // of the path, or else at the top.
 func (h moduleHost) Param(module, path, name string) (any, bool) {
-	if h.params == nil {
-		h.params = map[string]any{}
-		flattenKeys(reflect.ValueOf(*h.Net), "", h.params)
-		h.params["inferflow"] = !h.Spec.Set("iflow")
+	at := siteOf(path)
+	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, name} // the same in all layers
+	v, known := h.found[key]
+	if !known {
+		v = h.find(&key)
+		h.found[key] = v
 	}
-	if v, ok := h.params[module+"."+name]; ok && !inherits(name, v) {
-		return v, true
-	}
-	_, path, _ = strings.Cut(path, ".") // the stack
-	for section := path; section != ""; {
-		if v, ok := h.params[sectionOf(section)+"."+aliasOf(name)]; ok && !inherits(name, v) {
-			return v, true
+	return v.value, v.set
+}
+
+// A paramKey is a parameter of the modules at a place of a stack, in any layer.
+type paramKey struct {
+	at           site
+	module, name string
+}
+
+// A setting is what a parameter is set to.
+type setting struct {
+	value any
+	set   bool
+}
+
+func (l *lowerer) find(p *paramKey) setting {
+	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std})
+	for _, key := range keysOf(p.module, p.at.rest, p.name) {
+		section := p.name
+		if key == p.name {
+			section = ""
 		}
-		at := strings.LastIndexByte(section, '.')
-		section = section[:max(at, 0)]
+		if v, ok := set[key]; ok && !inherits(section, v) {
+			return setting{v, true}
+		}
 	}
-	v, ok := h.params[name]
-	return v, ok && !inherits("", v)
+	return setting{}
+}
+
+// keysOf returns the keys that set a parameter of a module at a path, the strongest first: those
+// of the module's section, of sections that describe a part of the path, and at the top.
+func keysOf(module, path, name string) []string {
+	keys := []string{module + "." + name}
+	path = siteOf(path).rest
+	for section := path; section != ""; {
+		keys = append(keys, sectionOf(section)+"."+aliasOf(name))
+		section = section[:max(strings.LastIndexByte(section, '.'), 0)]
+	}
+	if last := path[strings.LastIndexByte(path, '.')+1:]; last != path {
+		keys = append(keys, sectionOf(last)+"."+aliasOf(name))
+	}
+	return append(keys, name)
 }
 
 // inherits reports whether a section leaves a key to the top, or to the module's default: an
@@ -154,17 +169,19 @@ func inherits(name string, v any) bool {
 	return r.Kind() == reflect.Slice && r.Len() == 0 || name == "norm_eps" && r.IsZero()
 }
 
-// sectionNames are the sections of network_structure that describe modules.
-var sectionNames = map[string]string{"linear_attn": "linear_attention", "scan": "selective_scan"}
+// sectionNames are the sections of network_structure whose modules have other names.
+var sectionNames = map[string]string{
+	"linear_attn": "linear_attention", "scan": "selective_scan", "per_layer": "per_layer_embeddings",
+	"self_attn_streams": "streams", "feed_forward_streams": "streams", "streams_out": "streams",
+}
 
-// sectionOf returns the section that describes the module at a path in a layer.
+// sectionOf returns the section that describes the module at a path.
 func sectionOf(path string) string {
-	_, path, _ = strings.Cut(path, ".") // the layer
-	first, rest, _ := strings.Cut(path, ".")
+	first, rest, below := strings.Cut(path, ".")
 	if s, ok := sectionNames[first]; ok {
 		first = s
 	}
-	if rest != "" {
+	if below {
 		return first + "." + rest
 	}
 	return first
@@ -179,14 +196,18 @@ func aliasOf(name string) string {
 }
 
 // flattenKeys adds the fields of a struct by the names of their keys, with dots between
-// those of sections.
+// those of sections. Sections and keys that are absent are left out.
 func flattenKeys(v reflect.Value, prefix string, out map[string]any) {
 	for i := range v.NumField() {
 		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if key == "" || key == "-" {
+		f := v.Field(i)
+		if f.Kind() == reflect.Pointer {
+			f = f.Elem()
+		}
+		if key == "" || key == "-" || !f.IsValid() {
 			continue
 		}
-		if f := v.Field(i); f.Kind() == reflect.Struct {
+		if f.Kind() == reflect.Struct {
 			flattenKeys(f, prefix+key+".", out)
 		} else {
 			out[prefix+key] = f.Interface()
@@ -196,7 +217,10 @@ func flattenKeys(v reflect.Value, prefix string, out map[string]any) {
 
 func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	form, layer := layerForm(w.Std)
-	e := &element{std: form, layer: layer, experts: w.Count, typ: w.Tensors[0].Type, wide: w.Computed, shape: w.Shape, transform: w.Transform}
+	e := &element{std: form, stored: w.Std, layer: layer, experts: w.Count, typ: w.Tensors[0].Type, wide: w.Computed, shape: w.Shape, transform: w.Transform}
+	if inner := strings.TrimPrefix(form, joinedDraft); strings.HasPrefix(inner, "dec.") {
+		e.std = inner
+	}
 	for _, t := range w.Tensors {
 		e.wide, e.block = e.wide || t.Type != e.typ, e.block || t.Type.IsBlock()
 	}
@@ -204,30 +228,34 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	for _, std := range w.Stds {
 		h.Read(std)
 	}
-	_, path, _ := strings.Cut(w.Path, ".")
-	if layer >= 0 {
-		_, path, _ = strings.Cut(path, ".")
+	at := siteOf(w.Path)
+	e.name = at.prefix() + irName(at.rest, w.Name)
+	if strings.HasPrefix(form, "enc.") && h.Net.decodes() { // beside the decoder's of that name
+		e.name = "enc_" + e.name
 	}
-	path, second := strings.CutPrefix(path, secondPart)
-	e.name = h.nameOf(irName(path, w.Name), form, second)
+	if e.base = e.name; e.layer < 0 && (strings.Contains(w.Name, ".") || numberBehind.MatchString(strings.ReplaceAll(w.Path, ".", "_"))) {
+		e.base = numberBehind.ReplaceAllString(e.name, "")
+	}
 	if first := h.byRef[e.ref()]; first != nil && first.transform.String() != e.transform.String() {
 		return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", w.Name, w.Name)
 	}
-	return h.refs[h.declare(e)], nil
+	return h.declare(e), nil
 }
 
 func (h moduleHost) Name(v *ir.Value, name string) { h.t.hints[v] = name }
 
 func (h moduleHost) State(path, name string, s *ir.StateType) (*ir.Value, error) {
-	form, layer := layerForm(path + ".")
-	if layer < 0 {
-		return nil, fmt.Errorf("state %s is in no layer", name)
-	}
 	if !s.Fixed {
 		s.Page = pageRows
 	}
-	_, in, _ := strings.Cut(strings.TrimSuffix(form, "."), "{i}.")
-	return h.refs[h.stateOf(h.prefix+irName(in, name), layer, s)], nil
+	at, ref := siteOf(path), path+"%"+name
+	have := h.states[ref]
+	if have == nil {
+		have = &layerState{name: at.prefix() + irName(at.rest, name)}
+		have.value = &ir.Value{Name: have.name, Kind: ir.State, State: s}
+		h.states[ref], h.declares = have, append(h.declares, have)
+	}
+	return have.value, nil
 }
 
 func (h moduleHost) StateElem(field string, bits int) tensor.DType {
@@ -242,11 +270,14 @@ func (h moduleHost) StateElem(field string, bits int) tensor.DType {
 }
 
 func (h moduleHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []string) ([]*ir.Value, error) {
-	hints := make([]string, len(names))
-	for i, n := range names {
-		hints[i] = strings.TrimPrefix(n, "%")
+	if h.t == nil {
+		return nil, fmt.Errorf("op %s is in no graph", def.Name)
 	}
-	return h.t.add(def, args, attrs, hints)
+	results, err := h.t.add(def, args, attrs, names)
+	if err != nil {
+		h.misfit = err
+	}
+	return results, err
 }
 
 func (h moduleHost) Layer(index int) {
@@ -255,4 +286,22 @@ func (h moduleHost) Layer(index int) {
 		return
 	}
 	h.t.begin(index)
+}
+
+func (h moduleHost) Graph(name string, dims []*ir.Dim) error {
+	h.t = newText(name, dims)
+	h.graphs = append(h.graphs, h.t)
+	return nil
+}
+
+func (h moduleHost) Input(name string, t ir.Type) (*ir.Value, error) {
+	v := &ir.Value{Name: name, Kind: ir.Input, Type: t}
+	h.t.Inputs = append(h.t.Inputs, v)
+	return v, nil
+}
+
+func (h moduleHost) Results(names []string, values []*ir.Value) error {
+	h.t.results, h.t.Body.Yield = names, values
+	h.lowerer.t = nil
+	return nil
 }

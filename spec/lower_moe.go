@@ -2,11 +2,6 @@ package spec
 
 import "strings"
 
-// experts writes a mixture of experts.
-func (l *lowerer) experts(x, residual string) string {
-	return l.call("mixture", "moe", []string{x, residual, "%ids"}, nil)[0]
-}
-
 // gateTransposed reports whether a weight is the router's matrix with inputs as rows.
 func (m *Model) gateTransposed(std string, shape []int) bool {
 	return m.Net.MoEGateLayout == "by_shape" && strings.HasSuffix(std, ".moe.gate.weight") && shape[1] != m.Hyper.Hidden

@@ -54,10 +54,3 @@ func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
 	}
 	return nil
 }
-
-// sharedBlock writes a transformer block that several layers share.
-func (l *lowerer) sharedBlock(x string) string {
-	args := l.attentionArgs(x)
-	without(args, "dim", "v_dim", "keys", "decodes", "%globals")
-	return l.call("shared_block", "shared", []string{x, l.embedded, l.cache(false), l.cs[l.ropeKind(l.at)]}, args)[0]
-}

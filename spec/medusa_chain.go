@@ -1,9 +1,6 @@
 package spec
 
-import (
-	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/tensor"
-)
+import ()
 
 // defaultChain is the default maximum number of tokens that an autoregressive
 // draft head (Hydra) drafts in a row.
@@ -80,35 +77,4 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 	}
 	d.Columns, d.Tokens, d.common = len(tokens), tokens, true
 	return m.checkMedusaTensor(h, d.sharedHeadName(), 0, shape[0], m.Hyper.Hidden)
-}
-
-// chain writes the graph of an autoregressive draft head. Its inputs are the
-// output rows z of %hidden and the embeddings e of the tokens in the same rows:
-//
-//	x = In·[z, e] + b; x = x + SiLU(W·x + b) of each block; z' = Out·x
-//
-// The columns of %medusa are the logits of the next token, then z'.
-func (l *lowerer) chain() {
-	d := l.Medusa
-	l.t = newText(l.refs)
-	l.t.input("hidden", tensor.F32, "T", l.Hyper.Hidden)
-	l.inputs("ids", "out_rows")
-	z := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)
-	e := l.t.op("e", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
-	e = l.t.op("e", "rows", []string{e, "%out_rows"}, nil)
-	x := l.t.op("c", "concat", []string{z, e}, nil)
-	x = l.t.op("x", "matmul", []string{x, l.medusaWeight("medusa_in", d.enter()+".weight", 0)}, nil)
-	x = l.t.op("x", "add", []string{x, l.medusaWeight("medusa_in_bias", d.enter()+".bias", 0)}, nil)
-	for j := range d.Layers {
-		x = l.medusaBlock(0, j, x)
-	}
-	z = l.t.op("z", "matmul", []string{x, l.medusaWeight("medusa_out", d.matrix(0), 0)}, nil)
-	head := ""
-	if d.common {
-		head = l.medusaWeight("medusa_head", d.sharedHeadName(), 0)
-	} else {
-		head = l.sharedHead()
-	}
-	p := l.t.op("p", "matmul", []string{z, head}, nil)
-	l.yield(map[string]string{ir.DraftGraph: l.t.op("p", "concat", []string{p, z}, nil)}, ir.DraftGraph)
 }

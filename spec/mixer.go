@@ -9,20 +9,18 @@ import (
 
 // A mixer is a form of token mixing other than attention.
 type mixer struct {
-	word   string                                      // in mixer_pattern
-	prefix string                                      // first part of its tensors' names within a layer
-	module string                                      // that writes it
-	scales func(n *Network) (output, residual float64) // factors; 0: those of attention
+	word   string // in mixer_pattern
+	prefix string // first part of its tensors' names within a layer
 }
 
 // mixers are all mixers.
 var mixers = []*mixer{
-	{"linear", "linear_attn", "linear_attention", func(n *Network) (float64, float64) { return n.Linear.OutScale, n.Linear.Residual }},
-	{"selective_scan", "scan", "mamba", noScales},
-	{"ssd", "ssd", "ssd", func(n *Network) (float64, float64) { return n.SSD.OutScale, 0 }},
-	{"short_conv", "short_conv", "gated_convolution", noScales},
-	{"rg_lru", "rg_lru", "recurrent_block", noScales},
-	{"time_mix", "time_mix", "time_mix", noScales},
+	{"linear", "linear_attn"},
+	{"selective_scan", "scan"},
+	{"ssd", "ssd"},
+	{"short_conv", "short_conv"},
+	{"rg_lru", "rg_lru"},
+	{"time_mix", "time_mix"},
 }
 
 // mixerOf returns the mixer of a word of mixer_pattern; nil for attention.
@@ -34,8 +32,6 @@ func mixerOf(word string) *mixer {
 	}
 	return nil
 }
-
-func noScales(*Network) (output, residual float64) { return 0, 0 }
 
 // mixers returns the words of a layer's token mixers.
 func (n *Network) mixers(layer int) []string {

@@ -245,7 +245,8 @@ func (m *Model) checkLayersAlike(unused []string) error {
 
 // layerForm replaces the layer index by {i}: dec.3.x → dec.{i}.x, 3.
 func layerForm(std string) (string, int) {
-	head, rest, ok := strings.Cut(std, ".")
+	inner, draft := strings.CutPrefix(std, joinedDraft)
+	head, rest, ok := strings.Cut(inner, ".")
 	num, tail, ok2 := strings.Cut(rest, ".")
 	if !ok || !ok2 || head != "dec" && head != "enc" {
 		return std, -1
@@ -254,5 +255,9 @@ func layerForm(std string) (string, int) {
 	if err != nil {
 		return std, -1
 	}
-	return head + ".{i}." + tail, i
+	form := head + ".{i}." + tail
+	if draft {
+		form = joinedDraft + form
+	}
+	return form, i
 }

@@ -32,10 +32,6 @@ func (m *Model) stacks() []stack {
 // in returns the standard name of a layer's tensor, such as enc.{i}.self_attn.wq.
 func (s *stack) in(name string) string { return s.std + ".{i}." + s.part + name }
 
-// secondPart is the first part of the names of the tensors that the second part of a layer
-// has.
-const secondPart = "second."
-
 // chunked reports whether a layer attends within chunks.
 func (n *Network) chunked(layer int) bool {
 	p := n.AttentionPattern

@@ -93,7 +93,11 @@ func (k typeKey) names(d *declaration) bool {
 			return false
 		}
 	}
-	if k.name == d.std || k.name == strings.TrimSuffix(d.std, ".weight") {
+	std := tensorIndex.ReplaceAllString(d.std, ".{j}.")
+	if k.name == d.std || k.name == std || k.name == strings.TrimSuffix(d.std, ".weight") || k.name == strings.TrimSuffix(std, ".weight") {
+		return true
+	}
+	if !d.layered && k.name == d.base { // of all numbers
 		return true
 	}
 	ok, err := path.Match(k.name, name)
@@ -103,7 +107,7 @@ func (k typeKey) names(d *declaration) bool {
 // typesAt returns the keys with layers that name an element, by their positions. Elements
 // of equal keys are one array.
 func (m *Model) typesAt(e *element) (keys []int) {
-	d := declaration{std: e.std, base: e.name, lo: e.layer, hi: e.layer + 1, layered: true}
+	d := declaration{std: e.std, base: e.base, lo: e.layer, hi: e.layer + 1, layered: true}
 	for i, t := range m.Spec.Types {
 		if k := keyOf(t.Key); k.layers && k.names(&d) {
 			keys = append(keys, i)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
 )
@@ -135,45 +136,46 @@ func TestExpressions(t *testing.T) {
 // by hand for exact values.
 func TestRopeScaling(t *testing.T) {
 	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{RopeTheta: 10000}, Hyper: Hyper{RopeDim: 8, MaxContext: 256}}
-	base := []float32{1, 0.1, 0.01, 0.001}
-	near := func(name string, got []float32, want []float32) {
+	set := func(rs *RopeScaling) *ir.Op {
+		t.Helper()
+		m.Net.RopeScaling = rs
+		l := newLowerer(m)
+		h, tokens := moduleHost{l}, &ir.Dim{Name: "T", Role: "tokens"}
+		if err := h.Graph("decode", []*ir.Dim{tokens}); err != nil {
+			t.Fatal(err)
+		}
+		pos, err := h.Input("pos", ir.Type{Elem: tensor.I32, Shape: []ir.Size{{Dim: tokens}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.call("rotations", "dec", []any{pos, false, 8, false, 0}); err != nil {
+			t.Fatal(err)
+		}
+		return l.t.Body.Ops[0]
+	}
+	near := func(name string, got []float64, want ...float64) {
 		t.Helper()
 		for i := range want {
-			if math.Abs(float64(got[i]/want[i]-1)) > 1e-6 {
+			if i >= len(got) || math.Abs(got[i]/want[i]-1) > 1e-6 {
 				t.Errorf("%s: have %v, want %v", name, got, want)
 				return
 			}
 		}
 	}
-	near("base", baseFrequencies(8, 10000), base)
-	set := func(rs *RopeScaling) *ropeTable {
-		t.Helper()
-		m.Net.RopeScaling = rs
-		r, err := rotary{m, m.Hyper.RopeDim, m.Net.RopeTheta, m.Net.RopeScaling, false}.frequencies()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	near("linear", set(&RopeScaling{Type: "linear", Factor: 4}).freqs, []float32{0.25, 0.025, 0.0025, 0.00025})
+	near("base", []float64{set(nil).Float("theta")}, 10000)
+	near("linear", set(&RopeScaling{Type: "linear", Factor: 4}).Floats("freqs"), 0.25, 0.025, 0.0025, 0.00025)
 	// Wavelengths 6.28, 62.8, 628, 6283 against 256/4 = 64 and 256/1: the
 	// first two are kept, the last two are divided.
-	near("llama3", set(&RopeScaling{RopeType: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 256}).freqs, []float32{1, 0.1, 0.00125, 0.000125})
+	near("llama3", set(&RopeScaling{RopeType: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 256}).Floats("freqs"), 1, 0.1, 0.00125, 0.000125)
 	long := set(&RopeScaling{RopeType: "longrope", ShortFactor: []float64{1, 1, 1, 2}, LongFactor: []float64{2, 2, 2, 4}, Original: 64})
-	near("longrope short", long.freqs, []float32{1, 0.1, 0.01, 0.0005})
-	near("longrope long", long.longFreqs, []float32{0.5, 0.05, 0.005, 0.00025})
-	if want := math.Sqrt(1 + math.Log(4)/math.Log(64)); math.Abs(long.scale-want) > 1e-12 || long.longFrom != 64 {
-		t.Errorf("longrope: scale %g from %d, want %g from 64", long.scale, long.longFrom, want)
-	}
+	near("longrope short", long.Floats("freqs"), 1, 0.1, 0.01, 0.0005)
+	near("longrope long", long.Floats("long_freqs"), 0.5, 0.05, 0.005, 0.00025)
+	near("longrope scale", []float64{long.Float("scale"), float64(long.Int("long_from"))}, math.Sqrt(1+math.Log(4)/math.Log(64)), 64)
 	yarn := set(&RopeScaling{RopeType: "yarn", Factor: 4, Original: 64})
-	if want := 0.1*math.Log(4) + 1; math.Abs(yarn.scale-want) > 1e-12 {
-		t.Errorf("yarn: scale %g, want %g", yarn.scale, want)
-	}
-	if yarn.freqs[0] != 1 || math.Abs(float64(yarn.freqs[3])-0.00025) > 1e-9 {
-		t.Errorf("yarn: have %v, want the first kept and the last divided by 4", yarn.freqs)
-	}
+	near("yarn scale", []float64{yarn.Float("scale")}, 0.1*math.Log(4)+1)
+	near("yarn", []float64{yarn.Floats("freqs")[0], yarn.Floats("freqs")[3]}, 1, 0.00025) // the first kept, the last divided by 4
 	m.ropeFactors = []float32{1, 2, 4, 8}
-	near("factors", set(nil).freqs, []float32{1, 0.05, 0.0025, 0.000125})
+	near("factors", set(nil).Floats("freqs"), 1, 0.05, 0.0025, 0.000125)
 }
 
 func TestGGUFConfig(t *testing.T) {

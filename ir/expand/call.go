@@ -82,17 +82,18 @@ func (f *frame) instance(e *syntax.Expr) string {
 	if e.As == nil {
 		return join(f.path, e.Text)
 	}
-	if e.As.Name == "self" && e.As.Index == nil {
-		return f.path
+	path := join(f.path, e.As.Name)
+	if e.As.Name == "self" {
+		path = f.path
 	}
 	if e.As.Index == nil {
-		return join(f.path, e.As.Name)
+		return path
 	}
 	n, ok := f.eval(e.As.Index).(int)
 	if f.at = e.As.Pos; !ok || n < 0 {
 		f.fail("the number of an instance is 0 or more")
 	}
-	return join(f.path, e.As.Name+"."+strconv.Itoa(n))
+	return join(path, strconv.Itoa(n))
 }
 
 // callOp adds an op to the graph.
@@ -136,7 +137,7 @@ func (f *frame) callOp(def *ir.OpDef, e *syntax.Expr, args []any, names []string
 	}
 	out := make([]any, len(results))
 	for i, v := range results {
-		out[i] = v
+		out[i], f.born[v] = v, f.made
 	}
 	return out
 }

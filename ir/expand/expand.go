@@ -60,14 +60,22 @@ type Host interface {
 	Name(v *ir.Value, name string)
 	// Layer begins a layer of the given index; layer -1 ends it.
 	Layer(index int)
+	// Graph begins a graph, which Results ends.
+	Graph(name string, dims []*ir.Dim) error
+	// Input declares an input of the graph.
+	Input(name string, t ir.Type) (*ir.Value, error)
+	// Results ends the graph with values that have the given names in it.
+	Results(names []string, values []*ir.Value) error
 }
 
 // An Error is what is wrong with a module, or with a model that it does not fit.
 type Error struct {
-	Pos  lexer.Position
-	Path string // of the instance
-	Msg  string
-	Line string // of the text
+	Pos    lexer.Position
+	Path   string // of the instance
+	Msg    string
+	Line   string   // of the text
+	Module string   // the instance's
+	Params []string // of the module, in a condition that is false
 }
 
 // Error returns the place, the instance, the message, and the line with a caret.
@@ -104,13 +112,14 @@ type Expander struct {
 	host  Host
 	ops   map[string]*ir.OpDef
 	steps int
-	made  int // ops
+	made  int               // ops
+	born  map[*ir.Value]int // results of ops by the number of the op
 	free  []*scope
 }
 
 // New returns an expander of the modules of a library.
 func New(lib *Library, ops ir.OpSet, host Host) *Expander {
-	x := &Expander{lib: lib, host: host, ops: make(map[string]*ir.OpDef, len(ops))}
+	x := &Expander{lib: lib, host: host, ops: make(map[string]*ir.OpDef, len(ops)), born: map[*ir.Value]int{}}
 	for _, d := range ops {
 		x.ops[d.Name] = d
 	}
@@ -152,6 +161,7 @@ type frame struct {
 	each   int  // number of weights in the array being declared; 0: none
 	result []any
 	done   bool
+	dims   []*ir.Dim // of the graph that the instance writes
 }
 
 // A failure is the error with which an expansion ends by a panic.
@@ -159,7 +169,7 @@ type failure struct{ error }
 
 // fail ends the expansion with an error at the place that is being evaluated.
 func (f *frame) fail(format string, args ...any) {
-	panic(failure{&Error{f.at, f.path, fmt.Sprintf(format, args...), f.lib.line(f.at)}})
+	panic(failure{&Error{Pos: f.at, Path: f.path, Msg: fmt.Sprintf(format, args...), Line: f.lib.line(f.at), Module: f.module.Name}})
 }
 
 // step counts what is evaluated.
@@ -255,8 +265,7 @@ func (f *frame) run() []any {
 		case it.Param != nil:
 			f.param(it.Param)
 		case it.Graph != nil:
-			f.step(it.Graph.Pos)
-			f.fail("a graph has no place in a module")
+			f.graph(it.Graph)
 		default:
 			f.stmt(it.Stmt)
 		}

@@ -42,10 +42,17 @@ var functions = map[string]function{
 		return f.finite(name, math.Pow(n[0], n[1]))
 	}},
 	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(f.flatten(nil, f.only(name, args))) }},
+	"layer":        {"", "number of the layer that the instance is in; 0 outside of layers", func(f *frame, name string, args []any) any { return f.layer() }},
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
 	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
 	"alibi_slopes": {"heads, factor", "slopes of ALiBi for each head (Press et al. 2021, §3), times a factor", (*frame).alibi},
+
+	"rope_frequencies":     {"dim, theta", "theta^(−2i/dim) for each pair i of rotated channels (Su et al. 2021, eq. 15)", (*frame).ropeFrequencies},
+	"divided_frequencies":  {"frequencies, divisors", "each frequency divided by its divisor, in float32", (*frame).dividedFrequencies},
+	"llama3_frequencies":   {"dim, theta, factor, low, high, context", "frequencies of Llama 3.1: those with fewer than low rotations in the context are divided by factor, those with more than high kept", (*frame).llama3Frequencies},
+	"yarn_frequencies":     {"dim, theta, factor, context, fast, slow, truncate", "frequencies of YaRN (Peng et al. 2023, §3.2): those with fewer than slow rotations in the context are divided by factor, those with more than fast kept", (*frame).yarnFrequencies},
+	"longrope_frequencies": {"dim, theta, divisors", "frequencies of LongRoPE (Ding et al. 2024), divided by a divisor each", (*frame).longropeFrequencies},
 }
 
 // functionNames returns the names of all functions, sorted.

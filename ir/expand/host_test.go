@@ -17,6 +17,8 @@ type testHost struct {
 	made    []*ir.Op
 	layers  []int
 	known   []string
+	graph   *ir.Graph
+	results []string
 }
 
 func (h *testHost) Tensor(std string) (Tensor, bool) {
@@ -70,6 +72,22 @@ func (h *testHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []s
 }
 
 func (h *testHost) Name(v *ir.Value, name string) { v.Name = name }
+
+func (h *testHost) Graph(name string, dims []*ir.Dim) error {
+	h.graph = &ir.Graph{Name: name, Dims: dims, Body: &ir.Block{}}
+	return nil
+}
+
+func (h *testHost) Input(name string, t ir.Type) (*ir.Value, error) {
+	v := &ir.Value{Name: name, Kind: ir.Input, Type: t}
+	h.graph.Inputs = append(h.graph.Inputs, v)
+	return v, nil
+}
+
+func (h *testHost) Results(names []string, values []*ir.Value) error {
+	h.results, h.graph.Body.Yield = names, values
+	return nil
+}
 
 func (h *testHost) Layer(i int) { h.layers = append(h.layers, i) }
 

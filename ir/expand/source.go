@@ -140,7 +140,7 @@ func (f *frame) eachSource(e *syntax.Expr) (out []*sourceValue) {
 		if !ok {
 			return []*sourceValue{{missing: []string{std}, size: 1}}
 		}
-		r := tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", strconv.Itoa(j)))
+		r := filledIn(tensor.Source(t.Pattern), strconv.Itoa(j))
 		out = append(out, &sourceValue{transform: r, shape: t.Shape, tensors: []Tensor{t}, size: 1, stds: []string{strings.Replace(f.std(e.Args[0]), "{j}.", "", 1)}})
 	}
 	return out
@@ -180,15 +180,41 @@ func (f *frame) tensor(e *syntax.Expr) *sourceValue {
 	if !ok {
 		return &sourceValue{missing: []string{std}, size: 1}
 	}
-	out := &sourceValue{transform: t.Transform, shape: slices.Clone(t.Shape), tensors: []Tensor{t}, stds: []string{std}, computed: t.Computed, size: 1}
+	read := numbered(t.Transform, std)
+	out := &sourceValue{transform: read, shape: slices.Clone(t.Shape), tensors: []Tensor{t}, stds: []string{std}, computed: t.Computed, size: 1}
 	n, most := 1, 1
 	for _, d := range t.Shape {
 		n, most = n*d, max(most, d)
 	}
 	if f.vector && len(t.Shape) > 1 && n == most {
-		out.transform, out.shape = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{t.Transform}, Nums: []float64{float64(n)}}, []int{n}
+		out.transform, out.shape = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{read}, Nums: []float64{float64(n)}}, []int{n}
 	}
 	return out
+}
+
+// numbered returns a transform that reads one of the tensors that differ in a number {j}: that
+// with the last number of a standard name.
+func numbered(r *tensor.Transform, std string) *tensor.Transform {
+	if !slices.ContainsFunc(r.Sources(), func(name string) bool { return strings.Contains(name, "{j}") }) {
+		return r
+	}
+	parts := strings.Split(std, ".")
+	for i := len(parts) - 1; i >= 0; i-- {
+		if _, err := strconv.Atoi(parts[i]); err == nil {
+			return filledIn(r, parts[i])
+		}
+	}
+	return r
+}
+
+// filledIn returns a transform with {j} replaced by a number.
+func filledIn(r *tensor.Transform, number string) *tensor.Transform {
+	out := *r
+	out.Name, out.Args = strings.ReplaceAll(r.Name, "{j}", number), nil
+	for _, a := range r.Args {
+		out.Args = append(out.Args, filledIn(a, number))
+	}
+	return &out
 }
 
 // tensors returns the source of the tensors of an array: one for each number {j}.

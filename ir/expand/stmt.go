@@ -1,7 +1,7 @@
 package expand
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,16 +28,25 @@ func (f *frame) param(p *syntax.Param) {
 	default:
 		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
 	}
-	f.at = p.Pos
-	v = f.convert(p, v)
-	if list, ok := v.([]any); ok && p.Layered {
-		if len(list) > 0 {
-			v = list[f.layer()%len(list)]
-		} else {
-			v = f.eval(p.Default)
-		}
+	if p.Layered {
+		v = f.entry(p, v)
 	}
-	f.vars.set(p.Name, v)
+	f.at = p.Pos
+	f.vars.set(p.Name, f.convert(p, v))
+}
+
+// entry returns the entry of a list by layer that is the instance's; the list is repeated.
+func (f *frame) entry(p *syntax.Param, v any) any {
+	list := reflect.ValueOf(v)
+	switch {
+	case list.Kind() != reflect.Slice:
+		return v
+	case list.Len() > 0:
+		return list.Index(f.layer() % list.Len()).Interface()
+	case p.Default == nil:
+		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
+	}
+	return f.eval(p.Default)
 }
 
 // layer returns the number of the layer that the instance is in; 0 outside of layers.
@@ -60,8 +69,13 @@ func (f *frame) check(c *syntax.Check) {
 	if err != nil {
 		msg = c.Else
 	}
-	f.at = c.Pos
-	f.fail("%s%s", msg, f.because(c.Cond))
+	e := &Error{Pos: c.Pos, Path: f.path, Msg: msg + f.because(c.Cond), Line: f.lib.line(c.Pos), Module: f.module.Name}
+	for _, name := range namesIn(c.Cond, nil) {
+		if f.module.params[name] != nil {
+			e.Params = append(e.Params, name)
+		}
+	}
+	panic(failure{e})
 }
 
 // because returns the values of the variables in expressions, in parentheses.
@@ -132,7 +146,7 @@ func (f *frame) stmt(s *syntax.Stmt) {
 	case s.Check != nil:
 		f.check(s.Check)
 	default:
-		f.fail("an input has no place in a module")
+		f.input(s.Input)
 	}
 }
 
@@ -176,7 +190,7 @@ func (f *frame) assign(targets []*syntax.Target, e *syntax.Expr) {
 	for i, t := range targets {
 		f.at = t.Pos
 		f.set(t.Name, list[i])
-		if v, ok := list[i].(*ir.Value); ok && v.Kind == ir.Result && f.made > made { // not another name of an older value
+		if v, ok := list[i].(*ir.Value); ok && f.born[v] > made { // not another name of an older value
 			f.host.Name(v, t.Name[1:])
 		}
 	}
@@ -195,9 +209,7 @@ func (f *frame) set(name string, v any) {
 	if f.module.params[name] != nil {
 		f.fail("%s is a parameter, which no statement changes", name)
 	}
-	l, isList := v.([]any)
-	either := v == nil || isList && len(l) == 0
-	if graph := f.isGraph(v); !either && graph != (name[0] == '%') && name[0] != '@' {
+	if graph := f.isGraph(v); !f.isNone(v) && graph != (name[0] == '%') && name[0] != '@' {
 		if graph {
 			f.fail("%s is %s: write %%%s", name, typeName(v), name)
 		}
@@ -216,6 +228,16 @@ func (f *frame) isGraph(v any) bool {
 		return slices.ContainsFunc(v, f.isGraph)
 	}
 	return false
+}
+
+// isNone reports whether a value is None, or a list of nothing else.
+func (f *frame) isNone(v any) bool {
+	list, ok := v.([]any)
+	if !ok {
+		return v == nil
+	}
+	f.spend(len(list))
+	return !slices.ContainsFunc(list, func(x any) bool { return !f.isNone(x) })
 }
 
 // branch evaluates the statements of the first condition that is true. Names that only some
@@ -324,7 +346,10 @@ func (f *frame) loop(s *syntax.For) {
 			if !ok || i < 0 {
 				f.fail("%s is %s: layers have numbers from 0", s.Var, show(x))
 			}
-			f.path = join(outer, fmt.Sprintf("%s.%d", layers, i))
+			f.path = join(outer, strconv.Itoa(i))
+			if layers != "self" {
+				f.path = join(join(outer, layers), strconv.Itoa(i))
+			}
 			f.host.Layer(i)
 		}
 		f.stmts(s.Body.Stmts)

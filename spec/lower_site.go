@@ -1,0 +1,134 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A site is where the instance of a path is: dec.3.self_attn.wq is part self_attn.wq of layer
+// 3 of the decoder.
+type site struct {
+	draft  bool   // in the draft layer, a model of its own
+	std    string // stack: enc or dec; "" outside of both
+	layer  int    // -1: in no layer
+	second bool   // in the second part of the layer
+	rest   string
+}
+
+// secondPart is the first part of the names of the tensors that the second part of a layer
+// has.
+const secondPart = "second."
+
+// siteOf returns the site of a path or of a standard name.
+func siteOf(path string) site {
+	p := site{layer: -1}
+	if path, p.draft = strings.CutPrefix(path+".", joinedDraft); !p.draft {
+		path = strings.TrimSuffix(path, ".")
+	}
+	path = strings.TrimSuffix(path, ".")
+	if head, rest, _ := strings.Cut(path, "."); head == "enc" || head == "dec" {
+		p.std, path = head, rest
+		number, rest, _ := strings.Cut(path, ".")
+		if i, err := strconv.Atoi(number); err == nil {
+			p.layer, path = i, rest
+		}
+	}
+	path, p.second = strings.CutPrefix(path+".", secondPart)
+	p.rest = strings.TrimSuffix(path, ".")
+	return p
+}
+
+// prefix is the beginning of the names in the IR that the site's weights and states have
+// beside those of the model.
+func (p *site) prefix() string {
+	switch {
+	case p.draft:
+		return "draft_"
+	case p.second:
+		return "second_"
+	}
+	return ""
+}
+
+// paramsOf returns what the keys of network_structure and the sizes of a stack set, by the
+// names of keys with dots between those of sections.
+func (l *lowerer) paramsOf(at site) map[string]any {
+	if out, ok := l.params[at]; ok {
+		return out
+	}
+	m, out := l.of(at), map[string]any{}
+	l.params[at] = out
+	for _, rs := range []*RopeScaling{m.Net.RopeScaling, m.Net.RopeLocalScaling} {
+		if rs != nil {
+			rs.RopeType = rs.kind()
+		}
+	}
+	flattenKeys(reflect.ValueOf(*m.Net), "", out)
+	stacks := m.stacks()
+	s := &stacks[len(stacks)-1]
+	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {
+		s = &stacks[i]
+	}
+	m.addSizes(s, out)
+	out["inferflow"] = !m.Spec.Set("iflow")
+	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), s.std == "dec"
+	out["crosses"] = s.std == "dec" && m.Net.encodes()
+	out["rope_divisors"], out["rope_short_divisors"], out["rope_long_divisors"] = float32s(m.ropeFactors), float32s(m.ropeLongFactors[0]), float32s(m.ropeLongFactors[1])
+	l.addDrafts(at.draft, out)
+	return out
+}
+
+// addSizes adds the sizes of a stack, those of layers as lists.
+func (m *Model) addSizes(s *stack, out map[string]any) {
+	h := s.hyper
+	for name, n := range map[string]int{"hidden": h.Hidden, "layers": h.Layers, "heads": h.Heads, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext} {
+		out[name] = n
+	}
+	sizes := map[string][]int{"window": s.windows}
+	var kinds []string
+	for i := range h.Layers {
+		at := m.sizesAt(s, i)
+		for name, n := range map[string]int{"kv_heads": at.KVHeads, "head_dim": at.HeadDim, "v_dim": at.VDim, "rope_dim": at.RopeDim} {
+			sizes[name] = append(sizes[name], n)
+		}
+		kind := "dense"
+		if s.std == "dec" || !m.Net.decodes() {
+			kind = m.ffnOf(i)
+		}
+		kinds = append(kinds, kind)
+	}
+	for name, list := range sizes {
+		out[name] = list
+	}
+	out["ffn_kind"] = kinds
+}
+
+// addDrafts adds what the model's draft layer or Medusa heads set.
+func (l *lowerer) addDrafts(inDraft bool, out map[string]any) {
+	if d := l.Draft; d != nil && inDraft {
+		out["features_width"], out["columns"], out["taps"], out["norm_before_residual"] = l.Hyper.Hidden, d.Columns, d.Taps, d.NormFirst
+		if d.Taps != nil {
+			out["features_width"] = d.Model.Hyper.Hidden
+		}
+	} else if d != nil {
+		if out["draft_kind"] = draftMTP; d.Taps != nil {
+			out["draft_kind"] = draftEagle3
+		}
+	}
+	if d := l.Medusa; d != nil {
+		if out["medusa_kind"] = "heads"; d.Chained {
+			out["medusa_kind"] = "chain"
+		}
+		out["medusa.heads"], out["medusa.blocks"], out["medusa.columns"] = d.Heads, d.Layers, d.Columns
+		switch {
+		case d.Projected:
+			out["medusa.output"] = "projected"
+		case d.Shared:
+			out["medusa.output"] = "shared"
+		default:
+			out["medusa.output"] = "own"
+		}
+	}
+}
