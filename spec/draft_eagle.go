@@ -13,7 +13,6 @@ func (m *Model) findEagle(d *DraftLayer, h Headers) error {
 	if own.Hyper.Layers != 1 {
 		return errAt(at, "draft.file: num_hidden_layers of the head is %d, want 1", own.Hyper.Layers)
 	}
-	own.attentionInput = 2 * own.Hyper.Hidden
 	d.NormFirst = own.Spec.Config["norm_before_residual"] == true
 	var err error
 	if d.Taps, err = m.taps(own.Spec.Config); err != nil {

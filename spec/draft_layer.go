@@ -152,8 +152,7 @@ func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
 	}
 	parts := d.Model.tensors
 	d.Model.tensors = map[string]Tensor{}
-	unused, err := d.Model.mapNames(seen)
-	if err != nil {
+	if err := d.Model.mapNames(seen); err != nil {
 		return err
 	}
 	for std, t := range d.Model.tensors {
@@ -164,7 +163,7 @@ func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
 		d.Model.tensors[std] = t
 	}
 	maps.Copy(d.Model.tensors, parts)
-	if len(unused) > 0 {
+	if unused := d.Model.unmatched; len(unused) > 0 {
 		return errAt(Pos{File: d.Model.Spec.File}, "draft: tensor %q: no module of the draft layer uses it", seen.stored[unused[0]])
 	}
 	return nil
@@ -178,7 +177,7 @@ func (m *Model) checkDraftTensors(d *DraftLayer, kind string) error {
 	if !embeds {
 		own.tensors[embed] = m.tensors[embed]
 	}
-	if err := own.checkTensors(nil); err != nil {
+	if err := cmp.Or(own.inferSizes(), own.checkStored()); err != nil {
 		return err
 	}
 	if !embeds {

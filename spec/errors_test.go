@@ -66,8 +66,6 @@ func TestParseErrors(t *testing.T) {
 		{"convolution of a decoder", small + "  convolution: {kernel_size: 3}", "network_structure.convolution: a step of a decoder has only a part of a text; want an encoder"},
 		{"no groups", small + "  weight_group_layers: 2", "bad.yaml:6:3: network_structure.weight_group_layers: have 2, want 1 or more, and 1 without weight_groups"},
 		{"padding", small + "padded_vocab_size: 10\nvocab_size: 20", "bad.yaml:6:1: padded_vocab_size: have 10, less than vocab_size 20"},
-		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", `"tok_embeddings.weight" is not a standard tensor name`},
-		{"mapping target near", small + "  tensor_name_mapping:\n    a.weight: \"dec.{i}.self_attn.pre_nrom.weight\"", `bad.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is not a standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
 		{"mapping pattern", small + "  tensor_name_mapping:\n    \"a.{k}.weight\": \"dec.{i}.self_attn.wq.weight\"", `bad.yaml:7:5: tensor name "a.{k}.weight": column 4`},
 		{"devices", small + "devices: \"0;1&&2\"", `bad.yaml:6:1: devices: "0;1&&2": column 5`},
 		{"expression", small + "  rope_theta: $a +", `expression "$a +"`},
@@ -93,14 +91,20 @@ func TestResolveErrors(t *testing.T) {
 		{"missing tensor", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), "tensor dec.0.self_attn.wk.weight: missing; want it stored as model.layers.0.self_attn.k_proj.weight"},
 		{"unused near", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), `the files have "model.layers.0.self_attn.key_proj.weight", which is unused`},
 		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
+		{"bias in one layer", small, smallHeaders + "model.layers.0.self_attn.q_proj.bias f32 64\n", "tensor dec.1.self_attn.wq.bias: missing"},
+		{"bias in one layer, as stated", small + "  uneven_tensors: [self_attn.wq.bias]\n", smallHeaders + "model.layers.0.self_attn.q_proj.bias f32 64\n", ""},
+		{"norm in another shape", small, strings.Replace(smallHeaders, "model.layers.{0..2}.input_layernorm.weight f32 64", "model.layers.0.input_layernorm.weight f32 64\nmodel.layers.1.input_layernorm.weight f32 64 1", 1), `tensor "model.layers.1.input_layernorm.weight" (dec.1.self_attn.pre_norm.weight): shape [64 1], want [64] (that of "model.layers.0.input_layernorm.weight")`},
+		{"tensor of another layer's module", small + "  kv_pattern: [own, key]\n", smallHeaders, `tensor "model.layers.1.self_attn.v_proj.weight" maps to dec.1.self_attn.wv.weight, which no module of this network reads`},
 		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
 		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" belongs to layer 2, but num_hidden_layers is 2`},
 		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it; the model probably computes with it: map it in tensor_name_mapping`},
 		{"group too large", grouped, groupedHeaders + "group.2.norm.weight f32 64\n", `tensor "group.2.norm.weight" belongs to layer 0 of weight group 2; want groups below weight_groups 2 and layers below weight_group_layers 1`},
 		{"group missing", grouped, strings.Replace(groupedHeaders, "group.{0..2}.norm.weight", "group.0.norm.weight", 1), "tensor dec.2.self_attn.pre_norm.weight: missing; want it stored as group.1.norm.weight"},
-		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:9: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
+		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:48: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64, 64] (kv_heads 4, v_dim 16)`},
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
 		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both map to dec.token_embeddings.weight; map one of them"},
+		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", smallHeaders + "a.weight f32 100 64\n", `"tok_embeddings.weight" is not a standard tensor name`},
+		{"mapping target near", small + "  tensor_name_mapping:\n    \"model.layers.{i}.input_layernorm.weight\": \"dec.{i}.self_attn.pre_nrom.weight\"", smallHeaders, `spec.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is not a standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},
 		{"rope axes", small + "  rope_scaling: {type: mrope}\n  mrope_section: [2, 4, 1]\n", smallHeaders, "spec.yaml:7:3: network_structure.mrope_section: have [2 4 1], which adds up to 7; want 8, half of the 16 rotated channels"},
 	} {
@@ -109,7 +113,10 @@ func TestResolveErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Resolve(s, parseHeaders(t, c.headers))
+			err = resolvedAndLowered(s, parseHeaders(t, c.headers))
+			if c.want == "" && err == nil {
+				return
+			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("have error %v\nwant        %s", err, c.want)
 			}
@@ -126,7 +133,7 @@ func TestShapeBlamesLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := strings.Replace(smallHeaders, "model.layers.{0..2}.self_attn.v_proj.weight f32 64 64", "layers.{0..2}.att.value.weight f32 64 63", 1)
-	_, err = Resolve(s, parseHeaders(t, h))
+	err = resolvedAndLowered(s, parseHeaders(t, h))
 	if want := `spec.yaml:7:5: tensor "layers.0.att.value.weight"`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("have error %v, want %s…", err, want)
 	}

@@ -127,16 +127,15 @@ func (m *Model) resolveGraph(h Headers) error {
 			}
 		}
 	}
-	var unused []string
 	for _, name := range h.Names() {
 		switch {
 		case m.Spec.ignored(name):
 			m.Unused = append(m.Unused, name)
 		case !used[name]:
-			unused = append(unused, name)
+			m.unmatched = append(m.unmatched, name)
 		}
 	}
-	return m.checkUnused(unused)
+	return m.checkUnused()
 }
 
 // pinFloats finds the weights that the graph declares as f32, whatever $weight_type is: quant

@@ -1,7 +1,11 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,18 +20,20 @@ import (
 const pageRows = 64
 
 // Lower returns the model as an IR module. It has the graph `decode`, `encode`
-// for an encoder, or both for an encoder-decoder.
+// for an encoder, or both for an encoder-decoder. It returns an error if a tensor is
+// missing, unused or of the wrong shape.
 func Lower(m *Model) (*ir.Module, error) {
 	if m.graph != nil {
 		return m.lowerGraph()
 	}
 	m.declared = map[string]declaration{}
 	l := newLowerer(m)
-	if _, err := l.call("transformer", "", nil); err != nil {
-		return nil, l.located(err)
+	_, err := l.call("transformer", "", nil)
+	if err != nil {
+		err = l.located(err)
 	}
-	if err := l.checkAllUsed(); err != nil {
-		return nil, err
+	if err = cmp.Or(err, l.checkAlike(), m.checkUnused(), l.checkAllRead()); err != nil {
+		return nil, cmp.Or(m.Spec.checkStandard(), err) // a name of no tensor is a likely reason
 	}
 	slices.SortStableFunc(l.graphs, func(a, b *text) int { return last(a) - last(b) })
 	elements := map[*ir.Value]ir.Arg{}
@@ -52,31 +58,53 @@ func last(g *text) int {
 var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
 
 // located returns an error of a module with a position: that of the key which sets a
-// parameter, or of the tensor whose shape an op rejects.
+// parameter, or of the tensor that is missing or has a wrong shape.
 func (l *lowerer) located(err error) error {
-	pos := Pos{File: l.Spec.File}
-	if l.misfit != nil {
-		name := strings.TrimPrefix(weightReference.FindString(l.misfit.Error()), "@")
-		for _, e := range l.elements {
-			if e.name == name {
-				t, _ := l.tensor(e.stored)
-				return errAt(l.Model.at(t), "tensor %q (%s): shape %v does not fit the configuration: %v", t.File, e.stored, t.Shape, err)
-			}
-		}
-		return errAt(pos, "the stored tensors do not fit the configuration: %v", err)
-	}
 	var e *expand.Error
 	if !errors.As(err, &e) {
-		return errAt(pos, "%v", err)
+		return errAt(Pos{File: l.Spec.File}, "%v", err)
 	}
+	if e.Absent {
+		return l.missing(e.Std)
+	}
+	pos, std := Pos{File: l.Spec.File}, e.Std
+	if l.misfit != nil {
+		name := strings.TrimPrefix(weightReference.FindString(l.misfit.Error()), "@")
+		i := slices.IndexFunc(l.elements, func(e *element) bool { return e.name == name })
+		if i < 0 {
+			return inModule(pos, "the stored tensors do not fit the configuration: "+e.Msg, e)
+		}
+		std = l.elements[i].stored
+		t, _ := l.tensor(std)
+		e.Msg = fmt.Sprintf("tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, e.Msg)
+	}
+	keys := []string{}
 	for _, name := range e.Params {
 		for _, key := range keysOf(e.Module, e.Path, name) {
-			if key = "network_structure." + key; l.Spec.Set(key) {
-				return errAt(l.Spec.Pos(key), "%v", err)
-			}
+			keys = append(keys, "network_structure."+key)
+		}
+		for _, key := range hyperKeys[name] {
+			keys = append(keys, "hyper."+key)
 		}
 	}
-	return errAt(pos, "%v", err)
+	set := slices.IndexFunc(keys, l.Spec.Set)
+	t, ofTensor := l.tensor(std)
+	switch {
+	case ofTensor && t.Pos != Pos{}:
+		pos = t.Pos
+	case set >= 0:
+		pos = l.Spec.Pos(keys[set])
+	case ofTensor && l.Spec.ConfigFile != "":
+		pos = Pos{File: filepath.Join(l.Spec.ModelDir, l.Spec.ConfigFile)}
+	}
+	return inModule(pos, e.Msg, e)
+}
+
+// inModule returns an error of one line, and behind it the place in the text of modules.
+func inModule(pos Pos, msg string, e *expand.Error) error {
+	err := errAt(pos, "%s", msg).(*Error)
+	err.What += "\n" + e.Place()
+	return err
 }
 
 // A lowerer holds the module being written.
@@ -88,15 +116,17 @@ type lowerer struct {
 	states   map[string]*layerState
 	declares []*layerState // in the order of their first use
 	graphs   []*text
-	t        *text           // the graph being written
-	read     map[string]bool // standard names of tensors that modules know
+	t        *text                 // the graph being written
+	read     map[string]bool       // standard names of tensors that modules know, with {j} for numbers
+	absent   map[string]bool       // standard names that modules ask for in vain
+	firsts   map[string]firstShape // by form
 	params   map[site]map[string]any
 	found    map[paramKey]setting
 	misfit   error // of an op
 }
 
 func newLowerer(m *Model) *lowerer {
-	return &lowerer{Model: m, byRef: map[string]*element{}, made: map[string]*element{}, states: map[string]*layerState{}, read: map[string]bool{}, params: map[site]map[string]any{}, found: map[paramKey]setting{}}
+	return &lowerer{Model: m, byRef: map[string]*element{}, made: map[string]*element{}, states: map[string]*layerState{}, read: map[string]bool{}, absent: map[string]bool{}, firsts: map[string]firstShape{}, params: map[site]map[string]any{}, found: map[paramKey]setting{}}
 }
 
 // call expands a module of the library.
@@ -116,26 +146,49 @@ func (m *Model) stateType() tensor.DType {
 	return tensor.F16
 }
 
-// checkAllUsed returns an error for a tensor with a standard name that no module
-// of this network reads. Omitting such a tensor silently would give wrong results.
-func (l *lowerer) checkAllUsed() error {
-	unread := func(m *Model, prefix string) error {
-		for _, std := range m.Tensors() {
-			form, _ := layerForm(prefix + strings.TrimPrefix(std, prefix))
-			indexed := tensorIndex.ReplaceAllString(form, ".{j}.")
-			alike := strings.Replace(indexed, "_norm.{j}.", "_norm.", 1) // one tensor per head
-			if !l.read[form] && !l.read[indexed] && !l.read[alike] {
-				return errAt(Pos{File: l.Spec.File}, "tensor %q maps to %s, which no module of this network reads%s", m.tensors[std].File, std, l.Spec.unreadHint())
-			}
+// checkAlike returns an error for a tensor that some layers have and others lack, though their
+// modules can read it: they would compute something else. uneven_tensors are exceptions.
+func (l *lowerer) checkAlike() error {
+	stored := map[string]bool{}
+	for std := range l.tensors {
+		if form, layer := layerForm(std); layer >= 0 {
+			stored[form] = true
 		}
-		return nil
 	}
+	for _, std := range slices.Sorted(maps.Keys(l.absent)) {
+		form, layer := layerForm(std)
+		if at := siteOf(std); layer >= 0 && stored[form] && !slices.Contains(l.Net.UnevenTensors, at.rest) {
+			return l.missing(std)
+		}
+	}
+	return nil
+}
+
+// checkAllRead returns an error for a tensor with a standard name that no module
+// of this network reads. Omitting such a tensor silently would give wrong results.
+func (l *lowerer) checkAllRead() error {
 	if l.Draft != nil {
-		if err := unread(l.Draft.Model, joinedDraft); err != nil {
+		if err := l.unread(l.Draft.Model, joinedDraft); err != nil {
 			return err
 		}
 	}
-	return unread(l.Model, "")
+	return l.unread(l.Model, "")
+}
+
+func (l *lowerer) unread(m *Model, prefix string) error {
+	for _, std := range m.Tensors() {
+		if !l.read[numberless(prefix+strings.TrimPrefix(std, prefix))] {
+			return errAt(Pos{File: l.Spec.File}, "tensor %q maps to %s, which no module of this network reads%s", m.tensors[std].File, std, l.Spec.unreadHint())
+		}
+	}
+	return nil
+}
+
+// numberless returns a standard name with {j} for the numbers in it, except for the layer's.
+func numberless(std string) string {
+	at := siteOf(std)
+	head := std[:len(std)-len(at.rest)]
+	return head + tensorIndex.ReplaceAllString("."+at.rest, ".{j}.")[1:]
 }
 
 var tensorIndex = regexp.MustCompile(`\.[0-9]+\.`)

@@ -61,6 +61,7 @@ type moduleHost struct{ *lowerer }
 func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
 	t, ok := h.tensor(std)
 	if !ok {
+		h.absent[std] = true
 		return expand.Tensor{}, false
 	}
 	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
@@ -96,11 +97,10 @@ func (m *Model) of(at site) *Model {
 	return m
 }
 
-func (h moduleHost) Missing(std string) string { return message(h.of(siteOf(std)).missing(std, nil)) }
-
-func (h moduleHost) Read(std string) {
-	form, _ := layerForm(std)
-	h.read[form] = true
+func (h moduleHost) Read(std string) bool {
+	h.read[numberless(std)] = true
+	_, ok := h.tensor(std)
+	return ok
 }
 
 func (h moduleHost) Config(key string) (any, bool) {
@@ -112,7 +112,7 @@ func (h moduleHost) Config(key string) (any, bool) {
 // of the path, or else at the top.
 func (h moduleHost) Param(module, path, name string) (any, bool) {
 	at := siteOf(path)
-	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, name} // the same in all layers
+	key := paramKey{site{draft: at.draft, std: at.std, second: at.second, rest: at.rest}, module, name} // the same in all layers
 	v, known := h.found[key]
 	if !known {
 		v = h.find(&key)
@@ -134,7 +134,7 @@ type setting struct {
 }
 
 func (l *lowerer) find(p *paramKey) setting {
-	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std})
+	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std, second: p.at.second})
 	for _, key := range keysOf(p.module, p.at.rest, p.name) {
 		section := p.name
 		if key == p.name {
@@ -228,6 +228,11 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	for _, std := range w.Stds {
 		h.Read(std)
 	}
+	if layer >= 0 {
+		if err := h.checkAlikeShapes(w); err != nil {
+			return nil, err
+		}
+	}
 	at := siteOf(w.Path)
 	e.name = at.prefix() + irName(at.rest, w.Name)
 	if strings.HasPrefix(form, "enc.") && h.Net.decodes() { // beside the decoder's of that name
@@ -240,6 +245,34 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 		return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", w.Name, w.Name)
 	}
 	return h.declare(e), nil
+}
+
+// checkAlikeShapes returns an error for a tensor of a layer that has another shape than that of
+// the first layer, though the weight's shape is the same, or may be any.
+func (h moduleHost) checkAlikeShapes(w *expand.Weight) error {
+	for i, std := range w.Stds {
+		if i >= len(w.Tensors) {
+			break
+		}
+		form, _ := layerForm(std)
+		first, seen := h.firsts[form]
+		if !seen {
+			h.firsts[form] = firstShape{&w.Tensors[i], w.Shape}
+			continue
+		}
+		t := &w.Tensors[i]
+		if !slices.Equal(t.Shape, first.stored.Shape) && (w.Free || slices.Equal(w.Shape, first.made)) {
+			return fmt.Errorf("tensor %q (%s): shape %v, want %v (that of %q)", t.File, std, t.Shape, first.stored.Shape, first.stored.File)
+		}
+	}
+	return nil
+}
+
+// A firstShape is the shape of a tensor of the first layer that has it, and of the weight that
+// it makes.
+type firstShape struct {
+	stored *expand.Tensor
+	made   []int
 }
 
 func (h moduleHost) Name(v *ir.Value, name string) { h.t.hints[v] = name }

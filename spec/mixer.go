@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -58,12 +57,6 @@ func (n *Network) caches(layer int) bool { return n.attends(layer) || n.sharedAt
 
 // mixes reports whether a layer has the mixer of the word.
 func (n *Network) mixes(layer int, word string) bool { return slices.Contains(n.mixers(layer), word) }
-
-// hasDense reports whether a layer has an FFN that every token passes.
-func (m *Model) hasDense(layer int) bool {
-	word := m.ffnOf(layer)
-	return word == "dense" || word == "both"
-}
 
 // ffnOf returns the word of a layer's FFN in ffn_pattern.
 func (m *Model) ffnOf(layer int) string {
@@ -122,44 +115,6 @@ func (m *Model) ownName(std string, layer int) string {
 func isLayerNorm(part string) bool {
 	name, _, _ := strings.Cut(part, ".")
 	return name == "pre_norm" || name == "post_norm" || name == "out_norm"
-}
-
-// missingMixer reports whether a tensor belongs to a mixer or an FFN that the layer
-// does not have, and whether it belongs to one at all.
-func (m *Model) missingMixer(name string, layer int) (missing, known bool) {
-	prefix, part, _ := strings.Cut(name, ".")
-	if single := m.ffnOf(layer) == "none" || len(m.Net.mixers(layer)) == 0; single && strings.HasPrefix(part, "pre_norm.") {
-		return !m.hasAt("dec.{i}."+name, layer), true // the layer's only norm may have either name
-	}
-	if prefix == "feed_forward" && m.ffnOf(layer) == "none" || prefix == "self_attn" && len(m.Net.mixers(layer)) == 0 {
-		return true, true
-	}
-	if prefix == "self_attn" && !isLayerNorm(part) {
-		missing := !m.Net.attends(layer) || m.unreadKeys("dec."+strconv.Itoa(layer)+"."+name, layer) ||
-			m.Net.keysAt(layer) == "key" && strings.HasPrefix(part, "wv.")
-		return missing, missing
-	}
-	if prefix == "shared" {
-		return !m.Net.sharedAt(layer), !m.Net.sharedAt(layer) || strings.Contains(part, "_adapter_") && !m.hasAt("dec.{i}."+name, layer)
-	}
-	for _, mx := range mixers {
-		if mx.prefix == prefix {
-			missing := !m.Net.mixes(layer, mx.word)
-			return missing, missing || !strings.HasPrefix(name, "time_mix.v_")
-		}
-	}
-	return false, false
-}
-
-// requiredMixers returns the tensors that a layer's shared block needs.
-func (m *Model) requiredMixers(layer int) []string {
-	var out []string
-	if m.Net.sharedAt(layer) {
-		for _, name := range []string{"pre_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1n3", "w2", "out"} {
-			out = append(out, layerName("dec.{i}.shared."+name+".weight", layer))
-		}
-	}
-	return out
 }
 
 // checkMixers checks the hyper-parameters of the mixers in use.

@@ -132,11 +132,10 @@ func (s *Spec) fit(name string, h Headers) *familyFit {
 		}
 	}
 	m := &Model{Spec: fit.Spec, Net: &fit.Network, tensors: map[string]Tensor{}}
-	names, err := m.mapNames(h)
-	if err != nil || len(m.tensors) == 0 {
+	if m.mapNames(h) != nil || len(m.tensors) == 0 {
 		return nil
 	}
-	for _, n := range names {
+	for _, n := range m.unmatched {
 		fit.unread = append(fit.unread, tensorIndex.ReplaceAllString(n, ".{i}."))
 	}
 	return fit
@@ -156,7 +155,7 @@ func (f *familyFit) try(h Headers) {
 		_, err = Lower(m)
 	}
 	if err != nil {
-		f.lacks = message(err)
+		f.lacks, _, _ = strings.Cut(message(err), "\n")
 	}
 }
 

@@ -165,7 +165,7 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "shape [16 16 3], want [16 5 3] (hidden_size 16, convolution.groups 3, convolution.kernel_size 3)"},
+		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "groups does not divide the width (n 16, groups 3)"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 0.0}, "maps to enc.convolution.bias, which no module of this network reads"},
 		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (moe_activation "", activation_function "tanh"`},
 		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},

@@ -193,6 +193,9 @@ func canonical(t *testing.T, m *Model) string {
 func record(t *testing.T, which *recordCase) string {
 	t.Helper()
 	m := which.resolve(t)
+	if err := m.Spec.checkStandard(); err != nil {
+		t.Error(err)
+	}
 	var b strings.Builder
 	fmt.Fprintln(&b, canonical(t, m))
 	for _, name := range slices.Sorted(slices.Values(m.Unused)) {

@@ -27,7 +27,7 @@ type Model struct {
 	tensors  map[string]Tensor      // by standard name
 	declared map[string]declaration // by weight of the lowered module
 
-	attentionInput int // width of the input of queries, keys and values; 0: Hyper.Hidden
+	unmatched []string // stored tensors that no rule maps to a standard name
 
 	graph  []byte   // the module's text, if the model spec has a graph
 	pinned []string // its weights that are declared as f32
@@ -46,8 +46,8 @@ type Tensor struct {
 }
 
 // Resolve checks that every module value is supported, reads the sizes and maps
-// every stored tensor to a standard name. It returns an error if a tensor is
-// missing, unused or of the wrong shape.
+// every stored tensor to a standard name. Which tensors must be there, and which shapes they
+// have, the modules say: see Lower.
 func Resolve(s *Spec, h Headers) (*Model, error) {
 	if s.Graph == "" {
 		if err := s.available(); err != nil {
@@ -67,8 +67,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if s.Graph != "" {
 		return m, m.resolveGraph(h)
 	}
-	unused, err := m.mapNames(h)
-	if err != nil {
+	if err := m.mapNames(h); err != nil {
 		return nil, err
 	}
 	m.shareEmbeddings(h)
@@ -77,16 +76,14 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err := m.checkSharing(); err != nil {
 		return nil, err
 	}
-	if err := m.checkTensors(unused); err != nil {
+	if err := cmp.Or(m.inferSizes(), m.checkStored()); err != nil {
 		return nil, err
 	}
 	if err := m.findMedusa(h); err != nil {
 		return nil, err
 	}
-	if m.Draft, err = m.findDraft(h); err != nil {
-		return nil, err
-	}
-	return m, m.checkUnused(unused)
+	m.Draft, err = m.findDraft(h)
+	return m, err
 }
 
 // untie makes a model whose files have an output matrix of its own use it, unless it equals
@@ -107,11 +104,11 @@ func differ(h Headers, a, b Tensor) bool {
 	return ok && !c.Same(a.File, b.File)
 }
 
-// mapNames fills m.tensors and returns the stored tensors that no rule matches.
-func (m *Model) mapNames(h Headers) (unused []string, err error) {
+// mapNames fills m.tensors and m.unmatched.
+func (m *Model) mapNames(h Headers) error {
 	matching, err := m.matcher()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	pre := map[string]string{}
 	for _, e := range m.Net.TensorNamePreMapping {
@@ -123,7 +120,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	for _, name := range names {
 		if factors := m.ropeFactorsOf(name); factors != nil {
 			if *factors, err = m.readRopeFactors(h, name); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
@@ -132,7 +129,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		}
 		seen := cmp.Or(pre[name], name)
 		if err := m.Spec.checkUnread(name); err != nil {
-			return nil, err
+			return err
 		}
 		rule, i, j, ok := matching(seen)
 		if m.Spec.ignored(name) || m.predictsNext(name) || ok && m.otherSet(rule, j) {
@@ -140,7 +137,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			continue
 		}
 		if !ok {
-			unused = append(unused, name)
+			m.unmatched = append(m.unmatched, name)
 			continue
 		}
 		dtype, shape, found := h.Lookup(name)
@@ -153,16 +150,16 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		}
 		if share := m.sharing(rule, i); share != nil {
 			if err := share(rule, i, j, t); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		std := m.ownName(rule.standard.Name(i, j), i)
 		if err := m.record(std, i, t); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return unused, nil
+	return nil
 }
 
 // record records the tensor of a standard name, unless no layer reads it.
@@ -284,14 +281,11 @@ func (m *Model) Tensor(std string) (Tensor, bool) {
 	return t, ok
 }
 
-// has reports whether layer 0 (or the model) has the tensor; checkTensors has
-// verified that all layers agree.
+// has reports whether layer 0 (or the model) has the tensor.
 func (m *Model) has(std string) bool {
 	_, ok := m.tensors[layerName(std, 0)]
 	return ok
 }
-
-func layerName(std string, i int) string { return strings.Replace(std, "{i}", fmt.Sprint(i), 1) }
 
 // Tensors returns the standard names of all tensors found, sorted.
 func (m *Model) Tensors() []string {
@@ -316,7 +310,8 @@ func (s *Spec) unreadHint() string {
 
 // checkUnused returns an error for stored tensors that no module uses. Ignoring a
 // bias silently would give wrong results.
-func (m *Model) checkUnused(unused []string) error {
+func (m *Model) checkUnused() error {
+	unused := m.unmatched
 	if len(unused) == 0 {
 		return nil
 	}
@@ -328,7 +323,7 @@ func (m *Model) checkUnused(unused []string) error {
 }
 
 // missing returns the error for a required tensor that the files do not contain.
-func (m *Model) missing(std string, unused []string) error {
+func (m *Model) missing(std string) error {
 	rules, err := m.Spec.rules()
 	if err != nil {
 		return err
@@ -358,7 +353,7 @@ func (m *Model) missing(std string, unused []string) error {
 		return errAt(pos, "tensor %s: missing, and no stored name maps to it; add it to tensor_name_mapping", std)
 	}
 	hint := ""
-	if n := spelling.Nearest(want[0], unused); n != "" {
+	if n := spelling.Nearest(want[0], m.unmatched); n != "" {
 		hint = fmt.Sprintf("; the files have %q, which is unused", n)
 	}
 	if len(want) > 3 {

@@ -93,7 +93,7 @@ func (k typeKey) names(d *declaration) bool {
 			return false
 		}
 	}
-	std := tensorIndex.ReplaceAllString(d.std, ".{j}.")
+	std := numberless(d.std)
 	if k.name == d.std || k.name == std || k.name == strings.TrimSuffix(d.std, ".weight") || k.name == strings.TrimSuffix(std, ".weight") {
 		return true
 	}

@@ -5,6 +5,7 @@ package expand
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/participle/v2/lexer"
 	"github.com/iflowc/iflowc/ir"
@@ -30,7 +31,8 @@ type Weight struct {
 	Stds       []string // and of all
 	Transform  *tensor.Transform
 	Shape      []int
-	Count      int // of an array of weights that one op reads; 0: one weight
+	Free       bool // a size of it is that of the file
+	Count      int  // of an array of weights that one op reads; 0: one weight
 	Tensors    []Tensor
 	Computed   bool // its elements are no stored elements
 }
@@ -39,10 +41,9 @@ type Weight struct {
 type Host interface {
 	// Tensor returns the stored tensor of a standard name.
 	Tensor(std string) (Tensor, bool)
-	// Missing returns what to say of a tensor that is not stored.
-	Missing(std string) string
-	// Read records that a module knows a tensor, though no weight is made of it.
-	Read(std string)
+	// Read records that a module knows a tensor, though no weight is made of it, and reports
+	// whether it is stored.
+	Read(std string) bool
 	// Config returns the value of a key of config.json.
 	Config(key string) (any, bool)
 	// Param returns what the model sets a parameter to, for a module at a path.
@@ -75,7 +76,9 @@ type Error struct {
 	Msg    string
 	Line   string   // of the text
 	Module string   // the instance's
-	Params []string // of the module, in a condition that is false
+	Params []string // of the module, in a condition that is false or in sizes
+	Std    string   // standard name of the tensor that is missing, or of the wrong shape
+	Absent bool     // it is missing
 }
 
 // Error returns the place, the instance, the message, and the line with a caret.
@@ -84,17 +87,33 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		text += e.Path + ": "
 	}
-	text += e.Msg
-	if e.Line != "" {
-		caret := strings.Map(func(c rune) rune {
-			if c == '\t' {
-				return c
-			}
-			return ' '
-		}, e.Line[:min(max(e.Pos.Column-1, 0), len(e.Line))])
-		text += "\n  " + e.Line + "\n  " + caret + "^"
+	return text + e.Msg + e.caret("  ")
+}
+
+// Place returns where the error is in the text of modules: lines that are indented.
+func (e *Error) Place() string {
+	text := fmt.Sprintf("  %s:%d", e.Pos.Filename, e.Pos.Line)
+	if e.Module != "" {
+		text += ", module " + e.Module
 	}
-	return text
+	if e.Path != "" {
+		text += " at " + e.Path
+	}
+	return text + e.caret("    ")
+}
+
+// caret returns the line of the error, and one with a caret below its column.
+func (e *Error) caret(indent string) string {
+	if e.Line == "" {
+		return ""
+	}
+	line := strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, e.Line)
+	return "\n" + indent + line + "\n" + indent + strings.Repeat(" ", min(max(e.Pos.Column-1, 0), len(line))) + "^"
 }
 
 // Limits of an expansion, because modules are untrusted text.
@@ -170,6 +189,11 @@ type failure struct{ error }
 // fail ends the expansion with an error at the place that is being evaluated.
 func (f *frame) fail(format string, args ...any) {
 	panic(failure{&Error{Pos: f.at, Path: f.path, Msg: fmt.Sprintf(format, args...), Line: f.lib.line(f.at), Module: f.module.Name}})
+}
+
+// missing ends the expansion because a tensor is not stored.
+func (f *frame) missing(std string) {
+	panic(failure{&Error{Pos: f.at, Path: f.path, Msg: "tensor " + std + ": missing", Line: f.lib.line(f.at), Module: f.module.Name, Std: std, Absent: true}})
 }
 
 // step counts what is evaluated.

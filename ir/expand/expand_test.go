@@ -248,6 +248,6 @@ func functionTable() string {
 	b.WriteString("| `stored(\"name\")`, `stored(@w)` | whether a tensor of this instance, or a weight that may be absent, is stored |\n")
 	b.WriteString("| `tensor(\"name\", sizes)` | a stored tensor, perhaps with the sizes that it must have, for transforms outside of a weight's sources; false in conditions if it is not stored |\n")
 	b.WriteString("| `each(\"name.{j}\", n)` | in a source: the tensors with the numbers below n |\n")
-	b.WriteString("| `known(\"name\")` | the same; the tensor counts as read |\n")
+	b.WriteString("| `known(\"name\")` | whether a tensor is stored, which other layers need not have; it counts as read |\n")
 	return b.String()
 }

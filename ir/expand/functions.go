@@ -261,13 +261,13 @@ func (f *frame) shapeOf(name string, args []any) any {
 		}
 	case *sourceValue:
 		if len(v.missing) > 0 {
-			f.fail("%s", f.host.Missing(v.missing[0]))
+			f.missing(v.missing[0])
 		}
 		of = Tensor{File: v.tensors[0].File, Shape: v.shape}
 	case string:
 		t, ok := f.host.Tensor(f.tensorName(v))
 		if !ok {
-			f.fail("%s", f.host.Missing(f.tensorName(v)))
+			f.missing(f.tensorName(v))
 		}
 		of = t
 	}
@@ -299,8 +299,5 @@ func (f *frame) known(e *syntax.Expr) any {
 	if len(e.Args) != 1 || e.Args[0].Kind != syntax.StringLit {
 		f.fail("function known needs the name of a tensor in quotes")
 	}
-	std := f.std(e.Args[0])
-	f.host.Read(std)
-	_, ok := f.host.Tensor(std)
-	return ok
+	return f.host.Read(f.std(e.Args[0]))
 }

@@ -26,9 +26,11 @@ func (h *testHost) Tensor(std string) (Tensor, bool) {
 	return Tensor{File: "stored." + std, Transform: tensor.Source("stored." + std), Shape: s, Type: tensor.F16}, ok
 }
 
-func (h *testHost) Missing(std string) string { return "tensor " + std + " is missing" }
-
-func (h *testHost) Read(std string) { h.known = append(h.known, std) }
+func (h *testHost) Read(std string) bool {
+	h.known = append(h.known, std)
+	_, ok := h.tensors[std]
+	return ok
+}
 
 func (h *testHost) Config(key string) (any, bool) { v, ok := h.config[key]; return v, ok }
 

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,8 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 	var err error
 	if out.shape, err = ir.TransformShape(out.transform, shapes); err != nil {
 		t := out.tensors[0]
-		f.fail("tensor %q of shape %v: %v%s", t.File, t.Shape, err, f.because(e))
+		msg := fmt.Sprintf("tensor %q (%s): shape %v: %v%s", t.File, out.stds[0], t.Shape, err, f.because(e))
+		panic(failure{&Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Std: out.stds[0], Params: f.paramsIn(e, nil)}})
 	}
 	return out
 }
@@ -140,6 +142,7 @@ func (f *frame) eachSource(e *syntax.Expr) (out []*sourceValue) {
 		if !ok {
 			return []*sourceValue{{missing: []string{std}, size: 1}}
 		}
+		f.host.Read(std)
 		r := filledIn(tensor.Source(t.Pattern), strconv.Itoa(j))
 		out = append(out, &sourceValue{transform: r, shape: t.Shape, tensors: []Tensor{t}, size: 1, stds: []string{strings.Replace(f.std(e.Args[0]), "{j}.", "", 1)}})
 	}
@@ -253,7 +256,7 @@ func (f *frame) sized(s *sourceValue, e *syntax.Expr) *sourceValue {
 	if len(s.missing) > 0 || slices.EqualFunc(s.shape, want, func(n int, v any) bool { return v == nil || v == n }) {
 		return s
 	}
-	f.fail("tensor %q: shape %v, want %s%s", s.tensors[0].File, s.shape, show(want), f.because(e))
+	f.misshapen(s.tensors[0], s.stds[0], s.tensors[0].Shape, want, []*syntax.Expr{e})
 	return nil
 }
 

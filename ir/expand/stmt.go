@@ -69,13 +69,7 @@ func (f *frame) check(c *syntax.Check) {
 	if err != nil {
 		msg = c.Else
 	}
-	e := &Error{Pos: c.Pos, Path: f.path, Msg: msg + f.because(c.Cond), Line: f.lib.line(c.Pos), Module: f.module.Name}
-	for _, name := range namesIn(c.Cond, nil) {
-		if f.module.params[name] != nil {
-			e.Params = append(e.Params, name)
-		}
-	}
-	panic(failure{e})
+	panic(failure{&Error{Pos: c.Pos, Path: f.path, Msg: msg + f.because(c.Cond), Line: f.lib.line(c.Pos), Module: f.module.Name, Params: f.paramsIn(c.Cond, nil)}})
 }
 
 // because returns the values of the variables in expressions, in parentheses.

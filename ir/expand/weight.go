@@ -2,6 +2,7 @@ package expand
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,7 @@ func (f *frame) weight(d *syntax.Weight) {
 	}
 	if w.found == nil && !d.Optional {
 		f.at = d.Pos
-		f.fail("%s", f.host.Missing(missing[0]))
+		f.missing(missing[0])
 	}
 	f.set(d.Name, w)
 }
@@ -87,13 +88,36 @@ func (f *frame) shape(w *weightVar, d *syntax.Weight) {
 			f.fail("weight %s: the size %s is %s, want a number from 1", d.Name, e, show(want[i]))
 		}
 		fits = fits && (want[i] == nil || n == w.found.Shape[i])
+		w.found.Free = w.found.Free || want[i] == nil
 	}
 	if fits {
 		return
 	}
 	f.at = d.Pos
-	t := w.found.Tensors[0]
-	f.fail("tensor %q (%s): shape %v makes %v, want %s%s", t.File, w.found.Std, t.Shape, w.found.Shape, show(want), f.because(d.Type.Sizes...))
+	f.misshapen(w.found.Tensors[0], w.found.Std, w.found.Shape, want, d.Type.Sizes)
+}
+
+// misshapen ends the expansion because a tensor, or what is made of it, has a wrong shape.
+func (f *frame) misshapen(t Tensor, std string, made []int, want []any, sizes []*syntax.Expr) {
+	msg := fmt.Sprintf("tensor %q (%s): shape %v", t.File, std, t.Shape)
+	if !slices.Equal(t.Shape, made) {
+		msg += fmt.Sprintf(" makes %v", made)
+	}
+	e := &Error{Pos: f.at, Path: f.path, Msg: msg + ", want " + show(want) + f.because(sizes...), Line: f.lib.line(f.at), Module: f.module.Name, Std: std}
+	for _, size := range sizes {
+		e.Params = f.paramsIn(size, e.Params)
+	}
+	panic(failure{e})
+}
+
+// paramsIn adds the parameters of the module that an expression contains.
+func (f *frame) paramsIn(e *syntax.Expr, params []string) []string {
+	for _, name := range namesIn(e, nil) {
+		if f.module.params[name] != nil {
+			params = append(params, name)
+		}
+	}
+	return params
 }
 
 // use returns the weight of the graph.

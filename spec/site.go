@@ -71,7 +71,7 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {
 		s = &stacks[i]
 	}
-	m.addSizes(s, out)
+	m.addSizes(s, at.second, out)
 	out["inferflow"] = !m.Spec.Set("iflow")
 	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), s.std == "dec"
 	out["crosses"] = s.std == "dec" && m.Net.encodes()
@@ -80,22 +80,33 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	return out
 }
 
-// addSizes adds the sizes of a stack, those of layers as lists.
-func (m *Model) addSizes(s *stack, out map[string]any) {
+// hyperKeys are the hyper-parameters that sizes of stacks come from.
+var hyperKeys = map[string][]string{
+	"hidden": {"hidden_size"}, "layers": {"num_hidden_layers"}, "heads": {"num_attention_heads"}, "kv_heads": {"num_key_value_heads", "num_attention_heads"},
+	"head_dim": {"head_dim"}, "ffn": {"intermediate_size"}, "vocab": {"vocab_size"}, "vocab_rows": {"vocab_size"},
+}
+
+// addSizes adds the sizes of a stack, or of its layers' second parts; those of layers as lists.
+func (m *Model) addSizes(s *stack, second bool, out map[string]any) {
 	h := s.hyper
-	for name, n := range map[string]int{"hidden": h.Hidden, "layers": h.Layers, "heads": h.Heads, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext} {
+	for name, n := range map[string]int{
+		"hidden": h.Hidden, "width": m.Hyper.Embed, "layers": h.Layers, "heads": h.Heads, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
+	} {
 		out[name] = n
 	}
 	sizes := map[string][]int{"window": s.windows}
 	var kinds []string
 	for i := range h.Layers {
 		at := m.sizesAt(s, i)
-		for name, n := range map[string]int{"kv_heads": at.KVHeads, "head_dim": at.HeadDim, "v_dim": at.VDim, "rope_dim": at.RopeDim} {
+		for name, n := range map[string]int{"kv_heads": at.KVHeads, "head_dim": at.HeadDim, "v_dim": at.VDim, "rope_dim": at.RopeDim, "ffn": at.FFN} {
 			sizes[name] = append(sizes[name], n)
 		}
 		kind := "dense"
 		if s.std == "dec" || !m.Net.decodes() {
 			kind = m.ffnOf(i)
+		}
+		if second && kind == "both" {
+			kind = "dense" // experts belong to the first part
 		}
 		kinds = append(kinds, kind)
 	}

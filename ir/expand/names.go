@@ -1,0 +1,143 @@
+package expand
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/syntax"
+)
+
+// Tensors returns the standard names of all tensors that a module and those that it calls may
+// ask for, as an instance of no path, sorted: with {i} for the number of a layer, and {j} for
+// other numbers.
+func (l *Library) Tensors(root string) ([]string, error) {
+	w := &nameWalk{lib: l, seen: map[[2]string]bool{}, names: map[string]bool{}}
+	w.module(root, "")
+	var out []string
+	for name := range w.names {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out, w.err
+}
+
+type nameWalk struct {
+	lib   *Library
+	seen  map[[2]string]bool // modules and paths
+	names map[string]bool
+	err   error
+}
+
+func (w *nameWalk) module(name, path string) {
+	key := [2]string{name, path}
+	if w.seen[key] || w.err != nil {
+		return
+	}
+	w.seen[key] = true
+	m, err := w.lib.module(name)
+	if err != nil {
+		w.err = err
+		return
+	}
+	for _, it := range m.Items {
+		switch {
+		case it.Graph != nil:
+			w.stmts(it.Graph.Stmts, path)
+		case it.Stmt != nil:
+			w.stmts([]*syntax.Stmt{it.Stmt}, path)
+		}
+	}
+}
+
+func (w *nameWalk) stmts(list []*syntax.Stmt, path string) {
+	for _, s := range list {
+		switch {
+		case s.Op != nil && s.Op.Right != nil:
+			w.expr(s.Op.Right.Expr, path)
+		case s.Yield != nil:
+			w.exprs(s.Yield.Args, path)
+		case s.Check != nil:
+			w.expr(s.Check.Cond, path)
+		case s.Weight != nil:
+			w.exprs(s.Weight.From, path)
+			w.exprs(s.Weight.Type.Sizes, path)
+		case s.State != nil && s.State.Call != nil:
+			w.expr(&s.State.Call.Expr, path)
+		case s.For != nil:
+			w.loop(s.For, path)
+		case s.If != nil:
+			w.branches(s.If, path)
+		}
+	}
+}
+
+func (w *nameWalk) loop(s *syntax.For, path string) {
+	in, layers := *s.In, s.As
+	if in.As != nil {
+		layers, in.As = in.As.Name, nil
+	}
+	w.expr(&in, path)
+	switch layers {
+	case "":
+	case "self":
+		path = join(path, "{i}")
+	default:
+		path = join(join(path, layers), "{i}")
+	}
+	w.stmts(s.Body.Stmts, path)
+}
+
+func (w *nameWalk) branches(s *syntax.If, path string) {
+	w.expr(s.Cond, path)
+	w.stmts(s.Then.Stmts, path)
+	for _, e := range s.Elif {
+		w.expr(e.Cond, path)
+		w.stmts(e.Then.Stmts, path)
+	}
+	if s.Else != nil {
+		w.stmts(s.Else.Stmts, path)
+	}
+}
+
+func (w *nameWalk) exprs(list []*syntax.Expr, path string) {
+	for _, e := range list {
+		w.expr(e, path)
+	}
+}
+
+func (w *nameWalk) expr(e *syntax.Expr, path string) {
+	if e == nil {
+		return
+	}
+	w.exprs(e.Args, path)
+	for _, a := range e.Named {
+		w.expr(a.Val, path)
+	}
+	switch e.Kind {
+	case syntax.StringLit:
+		name, err := strconv.Unquote(e.Text)
+		if whole := "." + name; err != nil || !strings.HasSuffix(whole, ".weight") && !strings.HasSuffix(whole, ".bias") {
+			return // no tensor
+		}
+		if whole, ok := strings.CutPrefix(name, "/"); ok {
+			w.names[whole] = true
+		} else {
+			w.names[join(path, name)] = true
+		}
+	case syntax.CallExpr:
+		if _, ok := w.lib.sources[e.Text]; !ok {
+			return
+		}
+		switch {
+		case e.As == nil:
+			path = join(path, e.Text)
+		case e.As.Name != "self":
+			path = join(path, e.As.Name)
+		}
+		if e.As != nil && e.As.Index != nil {
+			path = join(path, "{j}")
+		}
+		w.module(e.Text, path)
+	}
+}
