@@ -188,7 +188,7 @@ var otherValues = []moduleValue{
 	{"experts: not renormalized", func(m *Model) bool { return withExperts(m) && !m.Net.MoENormTopKProb }},
 	{"experts: shared", func(m *Model) bool { return hasLike(m, "moe.shared_expert.w1") }},
 	{"experts: none shared", func(m *Model) bool { return withExperts(m) && !hasLike(m, "moe.shared_expert.w1") }},
-	{"experts: some layers dense", func(m *Model) bool { return withExperts(m) && m.ffnOf(0) == "dense" }},
+	{"experts: some layers dense", func(m *Model) bool { return withExperts(m) && !m.has("dec.{i}.moe.gate.weight") }},
 	{"experts: layer end", func(m *Model) bool { return withExperts(m) && m.Net.MoELayerEnd >= 0 }},
 	{"experts: layer step", func(m *Model) bool { return withExperts(m) && m.Net.MoELayerStep > 1 }},
 	{"experts: fewer than stored", func(m *Model) bool {

@@ -83,7 +83,7 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	if err := cmp.Or(s.ropeDim(&h), s.checkAxes(h.RopeDim)); err != nil {
 		return h, err
 	}
-	return h, s.checkSizes(&h)
+	return h, nil
 }
 
 // encoderHyper returns the sizes of an encoder that is combined with a decoder

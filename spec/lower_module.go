@@ -24,6 +24,9 @@ var library = sync.OnceValue(func() *expand.Library {
 	return l
 })
 
+// Modules returns the library of modules.
+func Modules() *expand.Library { return library() }
+
 // irNames returns the names that paths of instances have in the IR.
 var irNames = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
@@ -112,7 +115,7 @@ func (h moduleHost) Config(key string) (any, bool) {
 // of the path, or else at the top.
 func (h moduleHost) Param(module, path, name string) (any, bool) {
 	at := siteOf(path)
-	key := paramKey{site{draft: at.draft, std: at.std, second: at.second, rest: at.rest}, module, name} // the same in all layers
+	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, name} // the same in all layers
 	v, known := h.found[key]
 	if !known {
 		v = h.find(&key)
@@ -134,7 +137,7 @@ type setting struct {
 }
 
 func (l *lowerer) find(p *paramKey) setting {
-	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std, second: p.at.second})
+	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std})
 	for _, key := range keysOf(p.module, p.at.rest, p.name) {
 		section := p.name
 		if key == p.name {

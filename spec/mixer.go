@@ -52,32 +52,6 @@ func (n *Network) attends(layer int) bool {
 	return slices.ContainsFunc(n.mixers(layer), func(word string) bool { return mixerOf(word) == nil })
 }
 
-// caches reports whether a layer has a KV cache.
-func (n *Network) caches(layer int) bool { return n.attends(layer) || n.sharedAt(layer) }
-
-// mixes reports whether a layer has the mixer of the word.
-func (n *Network) mixes(layer int, word string) bool { return slices.Contains(n.mixers(layer), word) }
-
-// ffnOf returns the word of a layer's FFN in ffn_pattern.
-func (m *Model) ffnOf(layer int) string {
-	n := m.Net
-	if p := n.FFNPattern; len(p) > 0 {
-		word := p[layer%len(p)]
-		if word != "stored" {
-			return word
-		}
-		if m.hasAt("dec.{i}.moe.gate.weight", layer) {
-			return "experts"
-		}
-		return "dense"
-	}
-	if n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
-		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer) {
-		return "experts"
-	}
-	return "dense"
-}
-
 // ownName returns the standard name under which a layer stores a mixer's tensor.
 // Checkpoints and name maps use one name for the same part of different mixers, such
 // as self_attn.wo: it is renamed to the mixer that the layer has.
@@ -108,6 +82,30 @@ func (m *Model) ownName(std string, layer int) string {
 		return std
 	}
 	return head + own + "." + part
+}
+
+// keysAt returns the word of kv_pattern for a layer.
+func (n *Network) keysAt(layer int) string {
+	if p := n.KVPattern; len(p) > 0 {
+		return p[layer%len(p)]
+	}
+	return "own"
+}
+
+// unreadKeys reports whether a tensor is a projection or a norm of keys or values in a
+// layer that reads another layer's KV cache. Checkpoints may store them.
+func (m *Model) unreadKeys(std string, layer int) bool {
+	if layer < 0 || m.Net.keysAt(layer) != "shared" {
+		return false
+	}
+	for _, name := range []string{"wk", "wv", "k_norm"} {
+		for _, kind := range []string{".weight", ".bias"} {
+			if std == layerName("dec.{i}.self_attn.", layer)+name+kind {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isLayerNorm reports whether a tensor of self_attn is a norm of the layer rather than

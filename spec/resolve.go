@@ -72,10 +72,6 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	}
 	m.shareEmbeddings(h)
 	m.untie(h)
-	m.storedKeys()
-	if err := m.checkSharing(); err != nil {
-		return nil, err
-	}
 	if err := cmp.Or(m.inferSizes(), m.checkStored()); err != nil {
 		return nil, err
 	}

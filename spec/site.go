@@ -71,7 +71,7 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {
 		s = &stacks[i]
 	}
-	m.addSizes(s, at.second, out)
+	m.addSizes(s, out)
 	out["inferflow"] = !m.Spec.Set("iflow")
 	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), s.std == "dec"
 	out["crosses"] = s.std == "dec" && m.Net.encodes()
@@ -86,34 +86,26 @@ var hyperKeys = map[string][]string{
 	"head_dim": {"head_dim"}, "ffn": {"intermediate_size"}, "vocab": {"vocab_size"}, "vocab_rows": {"vocab_size"},
 }
 
-// addSizes adds the sizes of a stack, or of its layers' second parts; those of layers as lists.
-func (m *Model) addSizes(s *stack, second bool, out map[string]any) {
-	h := s.hyper
-	for name, n := range map[string]int{
-		"hidden": h.Hidden, "width": m.Hyper.Embed, "layers": h.Layers, "heads": h.Heads, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
+// addSizes adds the sizes of a stack. Those that network_structure lists by layer are lists.
+func (m *Model) addSizes(s *stack, out map[string]any) {
+	h, n := s.hyper, m.Net
+	for name, size := range map[string]int{
+		"hidden": h.Hidden, "width": m.Hyper.Embed, "layers": h.Layers, "heads": h.Heads, "kv_heads": h.KVHeads, "head_dim": h.HeadDim, "v_dim": h.VDim,
+		"rope_dim": h.RopeDim, "ffn": h.FFN, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
 	} {
-		out[name] = n
+		out[name] = size
 	}
-	sizes := map[string][]int{"window": s.windows}
-	var kinds []string
-	for i := range h.Layers {
-		at := m.sizesAt(s, i)
-		for name, n := range map[string]int{"kv_heads": at.KVHeads, "head_dim": at.HeadDim, "v_dim": at.VDim, "rope_dim": at.RopeDim, "ffn": at.FFN} {
-			sizes[name] = append(sizes[name], n)
-		}
-		kind := "dense"
-		if s.std == "dec" || !m.Net.decodes() {
-			kind = m.ffnOf(i)
-		}
-		if second && kind == "both" {
-			kind = "dense" // experts belong to the first part
-		}
-		kinds = append(kinds, kind)
+	if s.std != "dec" {
+		return
 	}
-	for name, list := range sizes {
-		out[name] = list
+	for name, list := range map[string][]int{"kv_heads": n.KVHeads, "head_dim": n.HeadDims, "v_dim": n.HeadDims, "ffn": n.FFNSizes} {
+		if len(list) > 0 {
+			out[name] = list
+		}
 	}
-	out["ffn_kind"] = kinds
+	if h.RopeDim == h.HeadDim { // of whole heads
+		out["rope_dim"] = out["head_dim"]
+	}
 }
 
 // addDrafts adds what the model's draft layer or Medusa heads set.

@@ -11,12 +11,6 @@ import (
 // layerName fills in the layer in a standard name.
 func layerName(std string, i int) string { return strings.Replace(std, "{i}", strconv.Itoa(i), 1) }
 
-// hasAt reports whether a layer has the tensor.
-func (m *Model) hasAt(std string, layer int) bool {
-	_, ok := m.tensors[layerName(std, layer)]
-	return ok
-}
-
 // layerForm replaces the layer index by {i}: dec.3.x → dec.{i}.x, 3.
 func layerForm(std string) (string, int) {
 	inner, draft := strings.CutPrefix(std, joinedDraft)
