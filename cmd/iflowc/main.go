@@ -34,6 +34,7 @@ type commands struct {
 	Serve      serveCmd      `cmd:"" help:"Compile (cached), then serve an OpenAI-compatible HTTP API."`
 	List       listCmd       `cmd:"" help:"List the model library and which weights are on this machine."`
 	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or at all stages."`
+	Modules    modulesCmd    `cmd:"" help:"List the modules that models are made of, or print one."`
 	Opt        optCmd        `cmd:"" help:"Run passes on IR text."`
 	Check      checkCmd      `cmd:"" help:"Check whether a model is supported and how much memory it needs; reads no weights."`
 	Import     importCmd     `cmd:"" help:"Write a model spec for a model folder or GGUF file."`

@@ -212,9 +212,13 @@ func TestDocs(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no table of functions", page)
 	}
-	_, example, _ := strings.Cut(head, "```\n")
-	example, _, _ = strings.Cut(example, "```")
-	lib, err := NewLibrary(map[string]string{"modules.md": example})
+	files := map[string]string{}
+	for i, block := range strings.Split(head, "```") {
+		if i%2 == 1 && block[0] == '\n' { // the blocks of no language
+			files[fmt.Sprintf("modules.md %d", i)] = block
+		}
+	}
+	lib, err := NewLibrary(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,8 +227,8 @@ func TestDocs(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(lib.Names()) == 0 {
-		t.Errorf("%s has no example", page)
+	if len(lib.Names()) < 2 {
+		t.Errorf("%s has fewer than two examples", page)
 	}
 	want := head + mark + "\n" + functionTable()
 	if *update {

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -138,27 +139,80 @@ func (l *Library) located(err error) error {
 
 // A Module is what the documentation says of a module.
 type Module struct {
-	Name, Text string
-	Doc        string // the comment above it
+	Name   string      `json:"name"`
+	Doc    string      `json:"doc"` // the comment above it
+	File   string      `json:"file"`
+	Line   int         `json:"line"`
+	Args   []string    `json:"arguments"`
+	Params []Parameter `json:"parameters"`
+	Text   string      `json:"text"` // with the comment
+}
+
+// A Parameter is what the documentation says of a parameter.
+type Parameter struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Default string `json:"default,omitempty"` // "": none
+	Layered bool   `json:"per_layer,omitempty"`
+	Doc     string `json:"doc,omitempty"` // the comment behind it, or above
+}
+
+// Modules returns all modules, by their places.
+func (l *Library) Modules() ([]*Module, error) {
+	var out []*Module
+	for _, name := range l.Names() {
+		m, err := l.Module(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *Module) int { return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line) })
+	return out, nil
 }
 
 // Module returns a module by its name.
 func (l *Library) Module(name string) (*Module, error) {
-	if _, err := l.module(name); err != nil {
+	parsed, err := l.module(name)
+	if err != nil {
 		return nil, err
 	}
 	s := l.sources[name]
-	end := strings.LastIndex(s.text, "\n}")
-	lines := strings.Split(l.files[s.file], "\n")[:s.line-1]
-	from := len(lines)
+	lines := strings.Split(l.files[s.file], "\n")
+	from := s.line - 1
 	for from > 0 && strings.HasPrefix(lines[from-1], "#") {
 		from--
 	}
+	text := s.text[:strings.LastIndex(s.text, "\n}")+2]
+	out := &Module{Name: name, Doc: comment(lines[from : s.line-1]), File: s.file, Line: s.line, Text: strings.Join(append(lines[from:s.line-1:s.line-1], text), "\n")}
+	for _, a := range parsed.Args {
+		out.Args = append(out.Args, a.Name)
+	}
+	for _, it := range parsed.Items {
+		p := it.Param
+		if p == nil {
+			continue
+		}
+		_, text, behind := strings.Cut(lines[p.Pos.Line-1], " #")
+		if above := strings.TrimSpace(lines[p.Pos.Line-2]); !behind && strings.HasPrefix(above, "#") {
+			text = above[1:]
+		}
+		doc := Parameter{Name: p.Name, Type: typeText(p.Type), Layered: p.Layered, Doc: strings.TrimSpace(text)}
+		if p.Default != nil {
+			doc.Default = p.Default.String()
+		}
+		out.Params = append(out.Params, doc)
+	}
+	return out, nil
+}
+
+// comment returns the text of lines that begin with #.
+func comment(lines []string) string {
 	var doc []string
-	for _, line := range lines[from:] {
+	for _, line := range lines {
 		doc = append(doc, strings.TrimSpace(strings.TrimPrefix(line, "#")))
 	}
-	return &Module{name, s.text[:end+2], strings.Join(doc, " ")}, nil
+	return strings.Join(doc, " ")
 }
 
 // line returns the line of a position; "" if the library does not have it.
