@@ -99,6 +99,8 @@ MODELS = {  # name: (class, configuration class, parameters)
     "olmo3_two_bases": ("Olmo3ForCausalLM", "Olmo3Config", llm(num_hidden_layers=3, sliding_window=6, layer_types=[SLIDE, FULL, SLIDE], rope_parameters={FULL: dict(YARN, rope_theta=10000.0), SLIDE: dict(rope_type="default", rope_theta=500.0)})),
     "stablelm": ("StableLmForCausalLM", "StableLmConfig", llm(partial_rotary_factor=0.5, use_qkv_bias=True)),
     "stablelm_parallel": ("StableLmForCausalLM", "StableLmConfig", llm(partial_rotary_factor=0.5, use_parallel_residual=True)),
+    "cwm": ("CwmForCausalLM", "CwmConfig", llm(num_hidden_layers=5, head_dim=12, sliding_window=6, rope_parameters=dict(LLAMA3, rope_theta=5000.0))),
+    "cwm_layers": ("CwmForCausalLM", "CwmConfig", llm(num_hidden_layers=3, head_dim=8, sliding_window=6, layer_types=[SLIDE, FULL, SLIDE], mlp_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0))),
     "cohere": ("CohereForCausalLM", "CohereConfig", llm(logit_scale=0.25)),
     "cohere_qk_norm": ("CohereForCausalLM", "CohereConfig", llm(logit_scale=0.5, use_qk_norm=True)),
     "cohere2": ("Cohere2ForCausalLM", "Cohere2Config", llm(num_hidden_layers=4, sliding_window=6)),
