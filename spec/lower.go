@@ -122,6 +122,8 @@ type lowerer struct {
 	firsts   map[string]firstShape // by form
 	params   map[site]map[string]any
 	found    map[paramKey]setting
+	lastPath string // whose site is lastSite
+	lastSite site
 	misfit   error // of an op
 }
 
@@ -156,8 +158,7 @@ func (l *lowerer) checkAlike() error {
 		}
 	}
 	for _, std := range slices.Sorted(maps.Keys(l.absent)) {
-		form, layer := layerForm(std)
-		if at := siteOf(std); layer >= 0 && stored[form] && !slices.Contains(l.Net.UnevenTensors, at.rest) {
+		if form, _ := layerForm(std); stored[form] && !slices.Contains(l.Net.UnevenTensors, siteOf(std).rest) {
 			return l.missing(std)
 		}
 	}
@@ -186,9 +187,11 @@ func (l *lowerer) unread(m *Model, prefix string) error {
 
 // numberless returns a standard name with {j} for the numbers in it, except for the layer's.
 func numberless(std string) string {
-	at := siteOf(std)
-	head := std[:len(std)-len(at.rest)]
-	return head + tensorIndex.ReplaceAllString("."+at.rest, ".{j}.")[1:]
+	rest := siteOf(std).rest
+	if !strings.ContainsAny(rest, "0123456789") { // of most, and models have up to 50,000
+		return std
+	}
+	return std[:len(std)-len(rest)] + tensorIndex.ReplaceAllString("."+rest, ".{j}.")[1:]
 }
 
 var tensorIndex = regexp.MustCompile(`\.[0-9]+\.`)

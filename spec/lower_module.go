@@ -68,7 +68,11 @@ func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
 		return expand.Tensor{}, false
 	}
 	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
-	if h.of(siteOf(std)).storesTransposed(std, t.Shape) {
+	m := h.Model
+	if m.Draft != nil {
+		m = m.of(siteOf(std))
+	}
+	if m.storesTransposed(std, t.Shape) {
 		out.Transform, out.Shape, out.Computed = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{out.Transform}}, []int{t.Shape[1], t.Shape[0]}, t.DType.IsBlock()
 	}
 	return out, true
@@ -114,7 +118,10 @@ func (h moduleHost) Config(key string) (any, bool) {
 // Param returns the value of a key of network_structure: of a section that describes a part
 // of the path, or else at the top.
 func (h moduleHost) Param(module, path, name string) (any, bool) {
-	at := siteOf(path)
+	if path != h.lastPath { // parameters of an instance follow each other
+		h.lowerer.lastPath, h.lowerer.lastSite = path, siteOf(path)
+	}
+	at := h.lastSite
 	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, name} // the same in all layers
 	v, known := h.found[key]
 	if !known {
@@ -317,11 +324,13 @@ func (h moduleHost) Op(def *ir.OpDef, args []*ir.Value, attrs ir.Attrs, names []
 }
 
 func (h moduleHost) Layer(index int) {
-	if index < 0 {
+	switch {
+	case h.t == nil: // in no graph
+	case index < 0:
 		h.t.end()
-		return
+	default:
+		h.t.begin(index)
 	}
-	h.t.begin(index)
 }
 
 func (h moduleHost) Graph(name string, dims []*ir.Dim) error {

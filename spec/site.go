@@ -24,9 +24,7 @@ const secondPart = "second."
 // siteOf returns the site of a path or of a standard name.
 func siteOf(path string) site {
 	p := site{layer: -1}
-	if path, p.draft = strings.CutPrefix(path+".", joinedDraft); !p.draft {
-		path = strings.TrimSuffix(path, ".")
-	}
+	path, p.draft = strings.CutPrefix(path+".", joinedDraft)
 	path = strings.TrimSuffix(path, ".")
 	if head, rest, _ := strings.Cut(path, "."); head == "enc" || head == "dec" {
 		p.std, path = head, rest
@@ -60,12 +58,12 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	}
 	m, out := l.of(at), map[string]any{}
 	l.params[at] = out
-	for _, rs := range []*RopeScaling{m.Net.RopeScaling, m.Net.RopeLocalScaling} {
+	flattenKeys(reflect.ValueOf(*m.Net), "", out)
+	for section, rs := range map[string]*RopeScaling{"rope_scaling": m.Net.RopeScaling, "rope_local_scaling": m.Net.RopeLocalScaling} {
 		if rs != nil {
-			rs.RopeType = rs.kind()
+			out[section+".rope_type"] = rs.kind()
 		}
 	}
-	flattenKeys(reflect.ValueOf(*m.Net), "", out)
 	stacks := m.stacks()
 	s := &stacks[len(stacks)-1]
 	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {

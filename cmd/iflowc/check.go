@@ -143,6 +143,9 @@ func (c *importCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	if _, err := m.Lower(); err != nil { // of a tensor that is missing, or that no module reads
+		return err
+	}
 	text, err := m.Spec.YAML()
 	if err != nil {
 		return err

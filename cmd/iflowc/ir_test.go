@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -151,6 +152,13 @@ func TestImport(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	iflowc(t, "check", filepath.Join(copied, "model.yaml")).succeed(t)
+	// A folder whose tensors do not fit makes none.
+	broken := copyModel(t, func(name string, data []byte) []byte {
+		return bytes.ReplaceAll(data, []byte(`"num_hidden_layers": 7`), []byte(`"num_hidden_layers": 8`))
+	})
+	if o := iflowc(t, "import", broken); o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, "tensor dec.7.") {
+		t.Errorf("import of a folder that lacks a layer: %d, %s", o.code, o.stderr)
+	}
 }
 
 // TestExplain: explain names each matmul's candidates and where the choice is

@@ -134,6 +134,9 @@ type Expander struct {
 	made  int               // ops
 	born  map[*ir.Value]int // results of ops by the number of the op
 	free  []*scope
+
+	writing *frame // whose graph is being written
+	layered bool   // in a layer
 }
 
 // New returns an expander of the modules of a library.
@@ -180,7 +183,7 @@ type frame struct {
 	each   int  // number of weights in the array being declared; 0: none
 	result []any
 	done   bool
-	dims   []*ir.Dim // of the graph that the instance writes
+	dims   []*ir.Dim // of the graph being written
 }
 
 // A failure is the error with which an expansion ends by a panic.

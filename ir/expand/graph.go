@@ -12,10 +12,10 @@ import (
 // results; those that are None are left out.
 func (f *frame) graph(g *syntax.Graph) {
 	f.step(g.Pos)
-	if f.dims != nil {
-		f.fail("a module writes one graph; write another one in a module of its own")
+	if f.writing != nil {
+		f.fail("a graph in a graph; write it in a module that is called outside of both")
 	}
-	f.dims = []*ir.Dim{}
+	f.writing, f.dims = f, nil
 	for _, d := range g.Dims {
 		f.dims = append(f.dims, &ir.Dim{Name: d.Name, Role: d.Role})
 	}
@@ -44,6 +44,7 @@ func (f *frame) graph(g *syntax.Graph) {
 	}
 	f.at = y.Pos
 	f.must(f.host.Results(names, values))
+	f.writing = nil
 }
 
 // must fails for an error of the host.
@@ -56,7 +57,7 @@ func (f *frame) must(err error) {
 // input declares an input of the graph that the module writes. A size is that of a dim, or a
 // number.
 func (f *frame) input(in *syntax.Input) {
-	if f.dims == nil {
+	if f.writing != f {
 		f.fail("an input has no place outside of a graph; values of other modules are arguments")
 	}
 	elem, ok := tensor.ParseDType(in.Type.Elem)

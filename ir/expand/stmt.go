@@ -332,6 +332,13 @@ func (f *frame) loop(s *syntax.For) {
 		f.fail("for needs a list, such as range(n)")
 	}
 	outer := f.path
+	if layers != "" {
+		if f.layered {
+			f.fail("layers in layers; leave out the name of the inner loop")
+		}
+		f.layered = true
+		defer func() { f.layered = false }()
+	}
 	for _, x := range list {
 		f.step(s.Pos)
 		f.set(s.Var, x)
