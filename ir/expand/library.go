@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +28,8 @@ type source struct {
 	text string
 }
 
-var moduleStart = regexp.MustCompile(`(?m)^module[ \t]+([A-Za-z_][A-Za-z0-9_]*)`)
-
 // NewLibrary returns the library of the modules in files. It finds them by lines that begin
-// with the word module.
+// with the word module, behind which a name stands.
 func NewLibrary(files map[string]string) (*Library, error) {
 	l := &Library{files: files, sources: map[string]source{}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -40,30 +37,58 @@ func NewLibrary(files map[string]string) (*Library, error) {
 		if len(text) > maxText {
 			return nil, fmt.Errorf("%s: the text has more than %d bytes", file, maxText)
 		}
-		starts := moduleStart.FindAllStringSubmatchIndex(text, -1)
-		for i, at := range starts {
-			end := len(text)
-			if i+1 < len(starts) {
-				end = starts[i+1][0]
-			}
-			s := source{file, 1 + strings.Count(text[:at[0]], "\n"), text[at[0]:end]}
-			name := text[at[2]:at[3]]
-			if other, twice := l.sources[name]; twice {
-				return nil, fmt.Errorf("%s:%d: module %s is defined twice, first at %s:%d", s.file, s.line, name, other.file, other.line)
-			}
-			l.sources[name] = s
-		}
-		head := text
-		if len(starts) > 0 {
-			head = text[:starts[0][0]]
-		}
-		if strings.TrimSpace(head) != "" {
-			if _, err := syntax.Parse(file, []byte(head)); err != nil { // comments
-				return nil, l.located(err)
-			}
+		if err := l.add(file, text); err != nil {
+			return nil, err
 		}
 	}
 	return l, nil
+}
+
+// add adds the modules of a file.
+func (l *Library) add(file, text string) error {
+	name, from, fromLine := "", 0, 1 // of the module that is being read; what is in front of the first one must be comments
+	end := func(to int) error {
+		s := source{file, fromLine, text[from:to]}
+		if name == "" {
+			_, err := syntax.ParseFrom(file, 1, s.text)
+			return l.located(err)
+		}
+		if other, twice := l.sources[name]; twice {
+			return fmt.Errorf("%s:%d: module %s is defined twice, first at %s:%d", file, fromLine, name, other.file, other.line)
+		}
+		l.sources[name] = s
+		return nil
+	}
+	for at, line := 0, 1; at < len(text); line++ {
+		next := len(text)
+		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+			next = at + n + 1
+		}
+		if found := moduleName(text[at:next]); found != "" {
+			if err := end(at); err != nil {
+				return err
+			}
+			name, from, fromLine = found, at, line
+		}
+		at = next
+	}
+	return end(len(text))
+}
+
+// moduleName returns the name of the module that a line begins; "" if it begins none.
+func moduleName(line string) string {
+	rest, ok := strings.CutPrefix(line, "module")
+	if !ok || rest == "" || rest[0] != ' ' && rest[0] != '\t' {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, " \t")
+	n := strings.IndexFunc(rest, func(c rune) bool {
+		return c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+	})
+	if n < 0 {
+		n = len(rest)
+	}
+	return rest[:n]
 }
 
 // Names returns the names of all modules, sorted.
@@ -119,7 +144,7 @@ func (l *Library) module(name string) (*module, error) {
 	if !ok {
 		return nil, fmt.Errorf("no module %s%s", name, spelling.DidYouMean(name, l.Names()))
 	}
-	f, err := syntax.Parse(s.file, []byte(strings.Repeat("\n", s.line-1)+s.text))
+	f, err := syntax.ParseFrom(s.file, s.line, s.text)
 	if err != nil {
 		return nil, l.located(err)
 	}

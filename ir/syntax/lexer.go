@@ -58,13 +58,14 @@ func (d definition) LexBytes(file string, src []byte) (lexer.Lexer, error) {
 	return d.LexString(file, string(src))
 }
 
-// A scanner splits a text into tokens. A newline is one, because it ends a statement, except
-// within parentheses and square brackets.
+// A scanner splits a text into tokens. The newlines between two others are one, because they end
+// a statement, except within parentheses and square brackets.
 type scanner struct {
 	src     string
 	at      lexer.Position
 	open    []byte // brackets that are open
 	operand bool   // the last token ends an operand
+	behind  bool   // the last token is not a newline
 }
 
 func (s *scanner) Next() (lexer.Token, error) {
@@ -83,6 +84,7 @@ func (s *scanner) Next() (lexer.Token, error) {
 		return lexer.Token{}, participle.Errorf(s.at, "unexpected text %q", strings.ToValidUTF8(rest[:min(end, 16)], "�"))
 	}
 	t := lexer.Token{Type: typ, Value: rest[:n], Pos: at}
+	s.behind = typ != tokEOL
 	s.operand = typ == tokNumber || typ == tokIdent && !slices.Contains(reserved, t.Value) || typ == tokValue || t.Value == ")" || t.Value == "]"
 	s.advance(n)
 	return t, nil
@@ -105,7 +107,7 @@ func (s *scanner) space() {
 		switch c := s.src[s.at.Offset]; {
 		case c == ' ' || c == '\t' || c == '\r':
 			s.advance(1)
-		case c == '\n' && (s.inside("([") || continues(s.src[s.at.Offset+1:])):
+		case c == '\n' && (!s.behind || s.inside("([") || continues(s.src[s.at.Offset+1:])):
 			s.at.Offset, s.at.Line, s.at.Column = s.at.Offset+1, s.at.Line+1, 1
 		case c == '#':
 			n := strings.IndexByte(s.src[s.at.Offset:], '\n')

@@ -31,14 +31,22 @@ func (e *Error) Error() string {
 }
 
 // Parse parses a file of modules. The error is an *Error.
-func Parse(file string, src []byte) (*File, error) {
+func Parse(file string, src []byte) (*File, error) { return ParseFrom(file, 1, string(src)) }
+
+// ParseFrom parses a part of a file of modules that begins at a line. The error is an *Error.
+func ParseFrom(file string, line int, src string) (*File, error) {
+	at := lexer.Position{Filename: file, Line: line, Column: 1}
 	if len(src) > maxText {
-		return nil, &Error{lexer.Position{Filename: file, Line: 1, Column: 1}, fmt.Sprintf("the text has more than %d bytes", maxText)}
+		return nil, &Error{at, fmt.Sprintf("the text has more than %d bytes", maxText)}
 	}
-	if err := checkNesting(file, src); err != nil {
+	if err := checkNesting(at, src); err != nil {
 		return nil, err
 	}
-	f, err := parser().ParseBytes(file, src)
+	lex, err := lexer.Upgrade(&scanner{src: src, at: at})
+	if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	f, err := parser().ParseFromLexer(lex)
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
@@ -68,10 +76,11 @@ func syntaxError(file string, err error) error {
 	return &Error{at, msg}
 }
 
-func checkNesting(file string, src []byte) error {
-	depth, line, col := 0, 1, 0
+func checkNesting(at lexer.Position, src string) error {
+	depth, line, col := 0, at.Line, 0
 	inString, inComment := false, false
-	for i, c := range src {
+	for i := range len(src) {
+		c := src[i]
 		col++
 		switch {
 		case c == '\n':
@@ -88,14 +97,14 @@ func checkNesting(file string, src []byte) error {
 			depth--
 		}
 		if depth > maxNesting {
-			return &Error{lexer.Position{Filename: file, Line: line, Column: col}, fmt.Sprintf("brackets nest deeper than %d", maxNesting)}
+			return &Error{lexer.Position{Filename: at.Filename, Line: line, Column: col}, fmt.Sprintf("brackets nest deeper than %d", maxNesting)}
 		}
 	}
 	return nil
 }
 
 // escaped reports whether an odd number of backslashes precedes the byte at i.
-func escaped(src []byte, i int) bool {
+func escaped(src string, i int) bool {
 	n := 0
 	for i--; i >= 0 && src[i] == '\\'; i-- {
 		n++
