@@ -347,6 +347,9 @@ func TestTokenCounts(t *testing.T) {
 	all.Wait()
 	until(func(waiting, running int) bool { return waiting+running == 0 })
 	for _, want := range []string{`iflowc_key_tokens_total{key="api-key-1"} 7`, "iflowc_prompt_tokens_total 3", "iflowc_generated_tokens_total 4"} {
+		for deadline := time.Now().Add(10 * time.Second); !has(want) && time.Now().Before(deadline); { // counted behind the answer
+			time.Sleep(time.Millisecond)
+		}
 		if !has(want) {
 			t.Errorf("the metrics have no %s", want)
 		}
