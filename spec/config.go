@@ -6,9 +6,9 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/kit/regular"
 )
 
@@ -275,15 +275,9 @@ func ggufValue(c map[string]any, name string, v any) {
 }
 
 // plain converts a metadata value to the type that a JSON decoder would return.
-// A float32 becomes the float64 with the same shortest decimal form, so that
-// 1e-05 stays 1e-05.
 func plain(v any) any {
 	if f, ok := v.(float32); ok {
-		d, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
-		if err != nil {
-			panic("bug: " + err.Error())
-		}
-		return d
+		return tensor.Decimal(f)
 	}
 	if n, ok := number(v); ok {
 		return n

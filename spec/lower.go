@@ -80,7 +80,7 @@ func (l *lowerer) located(err error) error {
 	}
 	keys := []string{}
 	for _, name := range e.Params {
-		for _, key := range keysOf(e.Module, e.Path, name) {
+		for _, key := range keysOf(e.Module, siteOf(e.Path).rest, name) {
 			keys = append(keys, "network_structure."+key)
 		}
 		for _, key := range hyperKeys[name] {

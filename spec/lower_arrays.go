@@ -37,15 +37,21 @@ func (e *element) ref() string {
 }
 
 // declare declares an element, unless it is declared, and returns it as a value. Elements of
-// no layer that are made alike are one.
-func (l *lowerer) declare(e *element) *ir.Value {
-	made := e.transform.String()
-	same := l.byRef[e.ref()]
-	if e.layer < 0 && same == nil {
-		same = l.made[made]
+// no layer that are made alike are one. name is that of the weight in its module.
+func (l *lowerer) declare(e *element, name string) (*ir.Value, error) {
+	ref := e.ref()
+	if same := l.byRef[ref]; same != nil {
+		if same.transform.String() != e.transform.String() {
+			return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", name, name)
+		}
+		return same.value, nil
 	}
-	if same != nil {
-		return same.value
+	if e.layer < 0 {
+		made := e.transform.String()
+		if same := l.made[made]; same != nil {
+			return same.value, nil
+		}
+		l.made[made] = e
 	}
 	e.value = &ir.Value{Name: e.name, Kind: ir.Weight, Type: ir.Type{Elem: e.typ}}
 	if e.experts > 0 {
@@ -54,11 +60,8 @@ func (l *lowerer) declare(e *element) *ir.Value {
 	for _, n := range e.shape {
 		e.value.Type.Shape = append(e.value.Type.Shape, ir.Size{N: n})
 	}
-	l.byRef[e.ref()], l.elements = e, append(l.elements, e)
-	if e.layer < 0 {
-		l.made[made] = e
-	}
-	return e.value
+	l.byRef[ref], l.elements = e, append(l.elements, e)
+	return e.value, nil
 }
 
 // A declaration is a weight of the lowered module.
@@ -70,7 +73,8 @@ type declaration struct {
 }
 
 // arrays returns arrays of the elements of consecutive layers that differ in nothing but
-// their number, and adds where in them each element is. Later arrays of a name have that of their first layer behind it.
+// their number, and adds where in them each element is. Later arrays of a name have that of
+// their first layer behind it.
 func (l *lowerer) arrays(out map[*ir.Value]ir.Arg) (weights []*ir.Value) {
 	next := map[*element]*element{} // of the same array
 	begun := map[*element]bool{}    // arrays begin with others

@@ -158,10 +158,10 @@ func (l *lowerer) find(p *paramKey) setting {
 }
 
 // keysOf returns the keys that set a parameter of a module at a path, the strongest first: those
-// of the module's section, of sections that describe a part of the path, and at the top.
+// of the module's section, of sections that describe a part of the path in its layer, and at the
+// top.
 func keysOf(module, path, name string) []string {
 	keys := []string{module + "." + name}
-	path = siteOf(path).rest
 	for section := path; section != ""; {
 		keys = append(keys, sectionOf(section)+"."+aliasOf(name))
 		section = section[:max(strings.LastIndexByte(section, '.'), 0)]
@@ -251,10 +251,7 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	if e.base = e.name; e.layer < 0 && (strings.Contains(w.Name, ".") || numberBehind.MatchString(strings.ReplaceAll(w.Path, ".", "_"))) {
 		e.base = numberBehind.ReplaceAllString(e.name, "")
 	}
-	if first := h.byRef[e.ref()]; first != nil && first.transform.String() != e.transform.String() {
-		return nil, fmt.Errorf("weight @%s is declared again, of other tensors; give it a number, as in weight @%s[i]", w.Name, w.Name)
-	}
-	return h.declare(e), nil
+	return h.declare(e, w.Name)
 }
 
 // checkAlikeShapes returns an error for a tensor of a layer that has another shape than that of

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -132,18 +131,4 @@ func (n *numbering) values(list []*ir.Value) {
 			v.Name = fmt.Sprintf("%s_%d", hint, n.used[hint])
 		}
 	}
-}
-
-// float32s widens values computed in float32, so that their shortest decimal form
-// is that of the float32.
-func float32s(v []float32) []float64 {
-	out := make([]float64, len(v))
-	for i, x := range v {
-		f, err := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)
-		if err != nil {
-			panic("bug: " + err.Error())
-		}
-		out[i] = f
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,22 +10,7 @@ import (
 // asUnknown copies a tiny model under an architecture that nobody knows.
 func asUnknown(t *testing.T, model string) string {
 	t.Helper()
-	dir := t.TempDir()
-	config := changedConfig(t, model, map[string]any{"model_type": "novel", "architectures": []any{"NovelForCausalLM"}})
-	raw, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights, err := os.ReadFile(filepath.Join("testdata/families", model, "model.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{"config.json": raw, "model.safetensors": weights} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return changedFolder(t, model, map[string]any{"model_type": "novel", "architectures": []any{"NovelForCausalLM"}})
 }
 
 // TestNearestFamilies checks that the error of an unknown architecture names the families

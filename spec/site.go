@@ -73,7 +73,7 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	out["inferflow"] = !m.Spec.Set("iflow")
 	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), s.std == "dec"
 	out["crosses"] = s.std == "dec" && m.Net.encodes()
-	out["rope_divisors"], out["rope_short_divisors"], out["rope_long_divisors"] = float32s(m.ropeFactors), float32s(m.ropeLongFactors[0]), float32s(m.ropeLongFactors[1])
+	out["rope_divisors"], out["rope_short_divisors"], out["rope_long_divisors"] = plain(m.ropeFactors), plain(m.ropeLongFactors[0]), plain(m.ropeLongFactors[1])
 	l.addDrafts(at.draft, out)
 	return out
 }
@@ -84,7 +84,7 @@ var hyperKeys = map[string][]string{
 	"head_dim": {"head_dim"}, "ffn": {"intermediate_size"}, "vocab": {"vocab_size"}, "vocab_rows": {"vocab_size"},
 }
 
-// addSizes adds the sizes of a stack. Those that network_structure lists by layer are lists.
+// addSizes adds the sizes of a stack. A size that network_structure gives by layer is a list.
 func (m *Model) addSizes(s *stack, out map[string]any) {
 	h, n := s.hyper, m.Net
 	for name, size := range map[string]int{

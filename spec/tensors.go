@@ -13,21 +13,11 @@ func layerName(std string, i int) string { return strings.Replace(std, "{i}", st
 
 // layerForm replaces the layer index by {i}: dec.3.x → dec.{i}.x, 3.
 func layerForm(std string) (string, int) {
-	inner, draft := strings.CutPrefix(std, joinedDraft)
-	head, rest, ok := strings.Cut(inner, ".")
-	num, tail, ok2 := strings.Cut(rest, ".")
-	if !ok || !ok2 || head != "dec" && head != "enc" {
+	at := siteOf(std)
+	if at.layer < 0 {
 		return std, -1
 	}
-	i, err := strconv.Atoi(num)
-	if err != nil {
-		return std, -1
-	}
-	form := head + ".{i}." + tail
-	if draft {
-		form = joinedDraft + form
-	}
-	return form, i
+	return strings.Replace(std, "."+strconv.Itoa(at.layer)+".", ".{i}.", 1), at.layer
 }
 
 // checkStored checks the types of the tensors, and that they belong to layers of the model. The

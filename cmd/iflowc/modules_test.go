@@ -12,27 +12,23 @@ import (
 // TestModules lists the modules, and prints one as text and for machines.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	bin, err := command()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := call(t, nil, bin, "modules").succeed(t)
+	list := iflowc(t, "modules").succeed(t)
 	for _, want := range []string{"\nbasic.ifl\n", "\n  linear                   multiplies each row by a stored matrix and adds the stored bias, if there is one\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %q in the list:\n%s", want, list)
 		}
 	}
-	text := call(t, nil, bin, "modules", "scaled").succeed(t)
+	text := iflowc(t, "modules", "scaled").succeed(t)
 	if want := "# scaled multiplies by a constant, unless that is 1.\nmodule scaled(%x, by) {\n"; !strings.HasPrefix(text, want) || !strings.HasSuffix(text, "\n}\n") {
 		t.Errorf("module scaled: %s", text)
 	}
 	var m expand.Module
-	decode(t, call(t, nil, bin, "modules", "window_of", "--json").succeed(t), &m)
+	decode(t, iflowc(t, "modules", "window_of", "--json").succeed(t), &m)
 	want := expand.Parameter{Name: "sliding_windows", Type: "int", Default: "None", Layered: true, Doc: "the window of each layer, in place of sliding_window (Longformer)"}
 	if len(m.Params) < 3 || m.Params[1] != want || m.Params[2].Doc == "" {
 		t.Errorf("parameters %+v, want %+v second, and a comment above the third", m.Params, want)
 	}
-	if o := call(t, nil, bin, "modules", "lineer"); o.code != exitUsage || !strings.Contains(o.stderr, "did you mean linear?") {
+	if o := iflowc(t, "modules", "lineer"); o.code != exitUsage || !strings.Contains(o.stderr, "did you mean linear?") {
 		t.Errorf("an unknown name: %d, %s", o.code, o.stderr)
 	}
 }

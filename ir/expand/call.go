@@ -82,18 +82,14 @@ func (f *frame) instance(e *syntax.Expr) string {
 	if e.As == nil {
 		return join(f.path, e.Text)
 	}
-	path := join(f.path, e.As.Name)
-	if e.As.Name == "self" {
-		path = f.path
-	}
 	if e.As.Index == nil {
-		return path
+		return below(f.path, e.As.Name, "")
 	}
 	n, ok := f.eval(e.As.Index).(int)
 	if f.at = e.As.Pos; !ok || n < 0 {
 		f.fail("the number of an instance is 0 or more")
 	}
-	return join(path, strconv.Itoa(n))
+	return below(f.path, e.As.Name, strconv.Itoa(n))
 }
 
 // callOp adds an op to the graph.

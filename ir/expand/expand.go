@@ -191,12 +191,28 @@ type failure struct{ error }
 
 // fail ends the expansion with an error at the place that is being evaluated.
 func (f *frame) fail(format string, args ...any) {
-	panic(failure{&Error{Pos: f.at, Path: f.path, Msg: fmt.Sprintf(format, args...), Line: f.lib.line(f.at), Module: f.module.Name}})
+	panic(failure{f.error(fmt.Sprintf(format, args...), "")})
 }
 
 // missing ends the expansion because a tensor is not stored.
 func (f *frame) missing(std string) {
-	panic(failure{&Error{Pos: f.at, Path: f.path, Msg: "tensor " + std + ": missing", Line: f.lib.line(f.at), Module: f.module.Name, Std: std, Absent: true}})
+	err := f.error("tensor "+std+": missing", std)
+	err.Absent = true
+	panic(failure{err})
+}
+
+// error returns an error at the place that is being evaluated, about a tensor if std is not "".
+// Parameters of the module in the given expressions are likely reasons.
+func (f *frame) error(msg, std string, because ...*syntax.Expr) *Error {
+	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Std: std}
+	for _, e := range because {
+		for _, name := range namesIn(e, nil) {
+			if f.module.params[name] != nil {
+				err.Params = append(err.Params, name)
+			}
+		}
+	}
+	return err
 }
 
 // step counts what is evaluated.

@@ -46,6 +46,7 @@ var functions = map[string]function{
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
 	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
+	"required":     {"@w", "fails if the weight, which may be absent, is not stored", (*frame).required},
 	"alibi_slopes": {"heads, factor", "slopes of ALiBi for each head (Press et al. 2021, §3), times a factor", (*frame).alibi},
 
 	"rope_frequencies":     {"dim, theta", "theta^(−2i/dim) for each pair i of rotated channels (Su et al. 2021, eq. 15)", (*frame).ropeFrequencies},
@@ -291,6 +292,18 @@ func (f *frame) stored(e *syntax.Expr) any {
 	}
 	f.fail("function stored needs the name of a tensor in quotes, or a weight")
 	return nil
+}
+
+// required fails if a weight that may be absent is.
+func (f *frame) required(name string, args []any) any {
+	w, ok := only(args).(*weightVar)
+	if !ok {
+		f.fail("function %s needs a weight, such as @name", name)
+	}
+	if w.found == nil {
+		f.missing(w.missing)
+	}
+	return true
 }
 
 // known records that the module knows a tensor that it does not read, and reports whether it

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +15,7 @@ import (
 func (l *Library) Tensors(root string) ([]string, error) {
 	w := &nameWalk{lib: l, seen: map[[2]string]bool{}, names: map[string]bool{}}
 	w.module(root, "")
-	var out []string
-	for name := range w.names {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out, w.err
+	return slices.Sorted(maps.Keys(w.names)), w.err
 }
 
 type nameWalk struct {
@@ -73,17 +69,10 @@ func (w *nameWalk) stmts(list []*syntax.Stmt, path string) {
 }
 
 func (w *nameWalk) loop(s *syntax.For, path string) {
-	in, layers := *s.In, s.As
-	if in.As != nil {
-		layers, in.As = in.As.Name, nil
-	}
+	in, layers := s.Layers()
 	w.expr(&in, path)
-	switch layers {
-	case "":
-	case "self":
-		path = join(path, "{i}")
-	default:
-		path = join(join(path, layers), "{i}")
+	if layers != "" {
+		path = below(path, layers, "{i}")
 	}
 	w.stmts(s.Body.Stmts, path)
 }
@@ -129,15 +118,13 @@ func (w *nameWalk) expr(e *syntax.Expr, path string) {
 		if _, ok := w.lib.sources[e.Text]; !ok {
 			return
 		}
-		switch {
-		case e.As == nil:
-			path = join(path, e.Text)
-		case e.As.Name != "self":
-			path = join(path, e.As.Name)
+		name, number := e.Text, ""
+		if e.As != nil {
+			name = e.As.Name
+			if e.As.Index != nil {
+				number = "{j}"
+			}
 		}
-		if e.As != nil && e.As.Index != nil {
-			path = join(path, "{j}")
-		}
-		w.module(e.Text, path)
+		w.module(e.Text, below(path, name, number))
 	}
 }

@@ -2,7 +2,8 @@ package expand
 
 import (
 	"math"
-	"strconv"
+
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // The frequencies of rope, in the float32 arithmetic of transformers. dim is the number of
@@ -33,12 +34,7 @@ func power(theta float64, i, dim int) float64 {
 func (f *frame) frequencyList(name string, dim int, frequency func(i int) float32) any {
 	out := make([]any, dim/2)
 	for i := range out {
-		text := strconv.FormatFloat(float64(frequency(i)), 'g', -1, 32)
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			f.fail("function %s: %v", name, err)
-		}
-		out[i] = f.finite(name, x)
+		out[i] = f.finite(name, tensor.Decimal(frequency(i)))
 	}
 	return f.list(out)
 }

@@ -70,7 +70,7 @@ func (f *frame) source(e *syntax.Expr) *sourceValue {
 	if out.shape, err = ir.TransformShape(out.transform, shapes); err != nil {
 		t := out.tensors[0]
 		msg := fmt.Sprintf("tensor %q (%s): shape %v: %v%s", t.File, out.stds[0], t.Shape, err, f.because(e))
-		panic(failure{&Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Std: out.stds[0], Params: f.paramsIn(e, nil)}})
+		panic(failure{f.error(msg, out.stds[0], e)})
 	}
 	return out
 }

@@ -69,7 +69,8 @@ func (f *frame) check(c *syntax.Check) {
 	if err != nil {
 		msg = c.Else
 	}
-	panic(failure{&Error{Pos: c.Pos, Path: f.path, Msg: msg + f.because(c.Cond), Line: f.lib.line(c.Pos), Module: f.module.Name, Params: f.paramsIn(c.Cond, nil)}})
+	f.at = c.Pos
+	panic(failure{f.error(msg+f.because(c.Cond), "", c.Cond)})
 }
 
 // because returns the values of the variables in expressions, in parentheses.
@@ -323,10 +324,7 @@ func boundBy(list []*syntax.Stmt) (names []string, ends bool) {
 
 // loop evaluates statements for each element of a list.
 func (f *frame) loop(s *syntax.For) {
-	in, layers := *s.In, s.As
-	if in.As != nil { // of a call, the name is that of the loop's layers
-		layers, in.As = in.As.Name, nil
-	}
+	in, layers := s.Layers()
 	list, ok := f.eval(&in).([]any)
 	if f.at = in.Pos; !ok {
 		f.fail("for needs a list, such as range(n)")
@@ -347,10 +345,7 @@ func (f *frame) loop(s *syntax.For) {
 			if !ok || i < 0 {
 				f.fail("%s is %s: layers have numbers from 0", s.Var, show(x))
 			}
-			f.path = join(outer, strconv.Itoa(i))
-			if layers != "self" {
-				f.path = join(join(outer, layers), strconv.Itoa(i))
-			}
+			f.path = below(outer, layers, strconv.Itoa(i))
 			f.host.Layer(i)
 		}
 		f.stmts(s.Body.Stmts)
@@ -362,6 +357,18 @@ func (f *frame) loop(s *syntax.For) {
 		}
 	}
 	f.path = outer
+}
+
+// below returns the path of an instance below another: that of a name, of the other one itself if
+// the name is self, or of one of several with a number.
+func below(path, name, number string) string {
+	if name != "self" {
+		path = join(path, name)
+	}
+	if number != "" {
+		path = join(path, number)
+	}
+	return path
 }
 
 // join returns the path of an instance below another.

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,9 +15,10 @@ import (
 // A weightVar is a weight that a module declares. It becomes one of the graph where an op
 // reads it.
 type weightVar struct {
-	decl  *syntax.Weight
-	found *Weight // nil: not stored
-	value *ir.Value
+	decl    *syntax.Weight
+	found   *Weight // nil: not stored
+	missing string  // standard name of the first tensor that is not stored
+	value   *ir.Value
 }
 
 // weight declares a weight: it is made of the first source that is stored.
@@ -34,12 +36,11 @@ func (f *frame) weight(d *syntax.Weight) {
 		f.fail("weight %s: write weight %s : [sizes] from \"tensor\"", d.Name, d.Name)
 	}
 	w := &weightVar{decl: d}
-	var missing []string
 	for _, from := range d.From {
 		f.vector = len(d.Type.Sizes) == 1
 		s := f.source(from)
 		if len(s.missing) > 0 {
-			missing = append(missing, s.missing[0])
+			w.missing = cmp.Or(w.missing, s.missing[0])
 			continue
 		}
 		w.found = &Weight{Path: f.path, Name: name, Std: f.own(s.stds), Stds: s.stds, Transform: s.transform, Shape: s.shape, Count: f.each, Tensors: s.tensors, Computed: s.computed || d.Type.Elem != ""}
@@ -48,7 +49,7 @@ func (f *frame) weight(d *syntax.Weight) {
 	}
 	if w.found == nil && !d.Optional {
 		f.at = d.Pos
-		f.missing(missing[0])
+		f.missing(w.missing)
 	}
 	f.set(d.Name, w)
 }
@@ -103,21 +104,7 @@ func (f *frame) misshapen(t Tensor, std string, made []int, want []any, sizes []
 	if !slices.Equal(t.Shape, made) {
 		msg += fmt.Sprintf(" makes %v", made)
 	}
-	e := &Error{Pos: f.at, Path: f.path, Msg: msg + ", want " + show(want) + f.because(sizes...), Line: f.lib.line(f.at), Module: f.module.Name, Std: std}
-	for _, size := range sizes {
-		e.Params = f.paramsIn(size, e.Params)
-	}
-	panic(failure{e})
-}
-
-// paramsIn adds the parameters of the module that an expression contains.
-func (f *frame) paramsIn(e *syntax.Expr, params []string) []string {
-	for _, name := range namesIn(e, nil) {
-		if f.module.params[name] != nil {
-			params = append(params, name)
-		}
-	}
-	return params
+	panic(failure{f.error(msg+", want "+show(want)+f.because(sizes...), std, sizes...)})
 }
 
 // use returns the weight of the graph.

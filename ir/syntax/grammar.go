@@ -174,6 +174,15 @@ type For struct {
 	Body *Body  `parser:"@@"`
 }
 
+// Layers returns the list of the loop, and the name of its layers; "" if it has none.
+func (s *For) Layers() (in Expr, name string) {
+	in, name = *s.In, s.As
+	if in.As != nil { // of a call, the name is that of the loop's layers
+		name, in.As = in.As.Name, nil
+	}
+	return in, name
+}
+
 // An Op is an op of flat text, an assignment or a call.
 type Op struct {
 	Pos         lexer.Position

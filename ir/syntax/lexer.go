@@ -42,20 +42,13 @@ type definition struct{}
 
 func (definition) Symbols() map[string]lexer.TokenType { return symbols }
 
-func (d definition) Lex(file string, r io.Reader) (lexer.Lexer, error) {
+// Lex is what participle asks of a definition; ParseFrom makes a scanner itself, for its line.
+func (definition) Lex(file string, r io.Reader) (lexer.Lexer, error) {
 	src, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
-	return d.LexString(file, string(src))
-}
-
-func (definition) LexString(file, src string) (lexer.Lexer, error) {
-	return &scanner{src: src, at: lexer.Position{Filename: file, Line: 1, Column: 1}}, nil
-}
-
-func (d definition) LexBytes(file string, src []byte) (lexer.Lexer, error) {
-	return d.LexString(file, string(src))
+	return &scanner{src: string(src), at: lexer.Position{Filename: file, Line: 1, Column: 1}}, nil
 }
 
 // A scanner splits a text into tokens. The newlines between two others are one, because they end
