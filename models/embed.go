@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 )
 
 // The demo folder contains its weights and tokenizer.
@@ -67,8 +68,17 @@ func ModuleNames() []byte {
 	return b
 }
 
+// NetworkTypes returns what types of networks stand for.
+func NetworkTypes() []byte {
+	b, err := files.ReadFile("modules/types.yaml")
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return b
+}
+
 // Families returns the contents of every family file by name.
-func Families() map[string][]byte {
+var Families = sync.OnceValue(func() map[string][]byte {
 	found, err := fs.Glob(files, "families/*.yaml")
 	if err != nil {
 		panic("bug: " + err.Error())
@@ -82,4 +92,4 @@ func Families() map[string][]byte {
 		out[strings.TrimSuffix(path.Base(f), ".yaml")] = b
 	}
 	return out
-}
+})

@@ -192,16 +192,16 @@ func (f *fileFormat) aliases(m *Model, std string) (out []Alias) {
 
 // order compares the order of a matrix's rows in the other format with the model's own.
 func (f *fileFormat) order(m *Model, part string) (Alias, bool) {
-	own, other := m.Net.QKColumnOrder == 2, f.network.QKColumnOrder == 2
-	rope := m.Net.PositionEmbedding == "rope" // else the order has no effect, and need not be that of the files
+	own, other := m.Net.number("qk_column_order") == 2, f.network.number("qk_column_order") == 2
+	rope := m.Net.word("position_embedding") == "rope" // else the order has no effect, and need not be that of the files
 	switch {
 	case !slices.Contains(adapterParts, part):
 		return Alias{}, false
 	case part == "self_attn.qkv":
-		return Alias{}, own == other && m.Net.QKVFormat == 1 && f.network.QKVFormat == 1
+		return Alias{}, own == other && m.Net.number("qkv_format") == 1 && f.network.number("qkv_format") == 1
 	case own == other || !strings.HasPrefix(part, "self_attn.w") || part == "self_attn.wv" || part == "self_attn.wo":
 		return Alias{}, true
-	case part == "self_attn.wq" && rope && m.Net.AttnGate != "query":
+	case part == "self_attn.wq" && rope && m.Net.word("attn_gate") != "query":
 		return Alias{heads: m.Hyper.Heads, toHalves: other}, true
 	case part == "self_attn.wk" && rope:
 		return Alias{heads: m.Hyper.KVHeads, toHalves: other}, true

@@ -29,11 +29,9 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
 		return errAt(d.pos(n), "%s: have %s, want a mapping of keys", orTop(path), nodeKind(n))
 	}
 	fields := map[string]int{}
-	var names []string
 	for i := 0; i < v.NumField(); i++ {
 		if tag := v.Type().Field(i).Tag.Get("yaml"); tag != "" && tag != "-" {
 			fields[tag] = i
-			names = append(names, tag)
 		}
 	}
 	seen := map[string]bool{}
@@ -49,7 +47,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
 			if d.loose {
 				continue
 			}
-			return errAt(d.pos(k), "unknown key %q%s%s", key, within(path), suggest(key, names))
+			return errAt(d.pos(k), "unknown key %q%s%s", key, within(path), suggest(key, fieldKeys(v.Type())))
 		}
 		given, err := d.value(val, v.Field(f), v.Type().Field(f).Tag, join(path, key))
 		if err != nil {
@@ -65,26 +63,9 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
 // value decodes one node and reports whether it sets a value. A null does not,
 // nor does an expression over absent hyper-parameters.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) (bool, error) {
-	n = deref(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return false, nil
-	}
-	if d.config != nil && isExpr(n) {
-		x, err := evalExpr(n.Value, d.config)
-		if err != nil {
-			return false, errAt(d.pos(n), "%s: %v", path, err)
-		}
-		if x == nil {
-			return false, nil
-		}
-		var m yaml.Node
-		if err := m.Encode(x); err != nil {
-			return false, errAt(d.pos(n), "%s: %v", path, err)
-		}
-		place(&m, n.Line, n.Column)
-		sub := *d
-		sub.loose = true
-		return sub.value(&m, v, tag, path)
+	d, n, err := d.evaluated(n, path)
+	if err != nil || n == nil {
+		return false, err
 	}
 	switch v.Interface().(type) {
 	case tensor.DType:
@@ -108,6 +89,31 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, tag reflect.StructTag, pa
 		return true, d.free(n, v, path)
 	}
 	return true, d.scalar(n, v, tag, path)
+}
+
+// evaluated returns a node, or that of an expression's value with a decoder for it; nil for a
+// null, and for an expression over absent hyper-parameters.
+func (d *decoder) evaluated(n *yaml.Node, path string) (*decoder, *yaml.Node, error) {
+	n = deref(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return d, nil, nil
+	}
+	if d.config == nil || !isExpr(n) {
+		return d, n, nil
+	}
+	x, err := evalExpr(n.Value, d.config)
+	if x == nil && err == nil {
+		return d, nil, nil
+	}
+	var m yaml.Node
+	if err == nil {
+		err = m.Encode(x)
+	}
+	if err != nil {
+		return d, nil, errAt(d.pos(n), "%s: %v", path, err)
+	}
+	place(&m, n.Line, n.Column)
+	return &decoder{file: d.file, config: d.config, set: d.set, loose: true}, &m, nil
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) error {
@@ -159,9 +165,6 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 	}
 	s = canonicalWord(s)
 	legal := strings.Split(words, "|")
-	if s == "" && (path == "network_structure.position_embedding") {
-		s = "empty"
-	}
 	for _, w := range legal {
 		if s == w {
 			v.SetString(s)
@@ -187,7 +190,7 @@ var wordAliases = map[string]string{
 
 func canonicalWord(s string) string {
 	l := strings.ToLower(s)
-	if c, ok := typeShortNames[l]; ok {
+	if c, ok := shortType(l); ok {
 		return c
 	}
 	if c, ok := wordAliases[l]; ok {

@@ -1,13 +1,13 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
-	"sort"
-	"strings"
 	"sync"
 
 	"github.com/iflowc/iflowc/models"
@@ -51,44 +51,65 @@ type familyWhen struct {
 	Unread  []string       `yaml:"unread_tensors"` // patterns of tensors that transformers does not read then; a stored one is an error
 }
 
-// families decodes the embedded family files once.
-var families = sync.OnceValue(func() map[string]*family {
+// decodedFamilies are families by name.
+var decodedFamilies sync.Map
+
+// familyNamed returns the family of a file.
+func familyNamed(name string) (*family, bool) {
+	if f, ok := decodedFamilies.Load(name); ok {
+		return f.(*family), true
+	}
+	src, ok := models.Families()[name]
+	if !ok {
+		return nil, false
+	}
+	f := &family{name: name}
+	dec := yaml.NewDecoder(bytes.NewReader(src))
+	dec.KnownFields(true)
+	if err := dec.Decode(f); err != nil {
+		panic("bug: models/families/" + name + ".yaml: " + err.Error())
+	}
+	first, _ := decodedFamilies.LoadOrStore(name, f)
+	return first.(*family), true
+}
+
+// families returns all families by name.
+func families() map[string]*family {
 	out := map[string]*family{}
+	for name := range models.Families() {
+		out[name], _ = familyNamed(name)
+	}
+	return out
+}
+
+var architecturesKey = regexp.MustCompile(`(?m)^architectures:.*\n(?:[ #-].*\n)*`)
+
+// familyOf has the name of each architecture's family. It decodes one key of each file: a process
+// needs few of them whole.
+var familyOf = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
 	for name, src := range models.Families() {
-		f := &family{name: name}
-		dec := yaml.NewDecoder(strings.NewReader(string(src)))
-		dec.KnownFields(true)
-		if err := dec.Decode(f); err != nil {
+		var f family
+		if err := yaml.Unmarshal(architecturesKey.Find(src), &f); err != nil {
 			panic("bug: models/families/" + name + ".yaml: " + err.Error())
 		}
-		out[name] = f
+		for _, arch := range f.Architectures {
+			out[arch] = name
+		}
 	}
 	return out
 })
 
 // findFamily returns the family of an architecture, or the family with that name.
 func findFamily(arch string) (*family, bool) {
-	fams := families()
-	if f, ok := fams[arch]; ok {
+	if f, ok := familyNamed(arch); ok {
 		return f, true
 	}
-	for _, f := range fams {
-		if slices.Contains(f.Architectures, arch) {
-			return f, true
-		}
-	}
-	return nil, false
+	return familyNamed(familyOf()[arch])
 }
 
 // Architectures returns the architectures that have a family file, sorted.
-func Architectures() []string {
-	var out []string
-	for _, f := range families() {
-		out = append(out, f.Architectures...)
-	}
-	sort.Strings(out)
-	return out
-}
+func Architectures() []string { return slices.Sorted(maps.Keys(familyOf())) }
 
 // chain returns the family's bases and itself, the most general first.
 func (f *family) chain() []*family {
@@ -99,7 +120,7 @@ func (f *family) chain() []*family {
 	if base == "" {
 		return []*family{f}
 	}
-	b, ok := families()[base]
+	b, ok := familyNamed(base)
 	if !ok {
 		panic(fmt.Sprintf("bug: models/families/%s.yaml: no base %q", f.name, base))
 	}
@@ -201,26 +222,7 @@ func (f *family) network(node *yaml.Node, config map[string]any, n *Network) err
 		return nil
 	}
 	d := &decoder{file: f.path(), config: config}
-	return d.layer(node, n)
-}
-
-// layer decodes one more layer of network_structure over n. Tensor names are
-// added in front of the existing ones; other keys are replaced.
-func (d *decoder) layer(node *yaml.Node, n *Network) error {
-	below := n.TensorNameMapping
-	n.TensorNameMapping = nil
-	if err := d.structure(node, reflect.ValueOf(n).Elem(), "network_structure"); err != nil {
-		return err
-	}
-	var own OrderedMap
-	for _, prefix := range strings.Split(n.TensorNamePrefix, "|") {
-		for _, e := range n.TensorNameMapping {
-			e.Prefix = prefix
-			own = append(own, e)
-		}
-	}
-	n.TensorNameMapping = append(own, below...)
-	return nil
+	return d.network(node, n)
 }
 
 // holds reports whether the condition is true. Hyper-parameters that families

@@ -14,21 +14,21 @@ func (s *Spec) correct() {
 		return
 	}
 	known, ok := s.architecture()
-	if strings.TrimPrefix(n.ActivationFunction, "glu_") == "gelu" {
-		act := strings.TrimPrefix(known.ActivationFunction, "glu_")
+	if own := n.word("activation_function"); strings.TrimPrefix(own, "glu_") == "gelu" {
+		act := strings.TrimPrefix(known.word("activation_function"), "glu_")
 		if !ok {
 			act, _ = s.namedActivation()
 		}
 		if act == "gelu_erf" {
-			n.ActivationFunction += "_erf"
+			n.Params["activation_function"] = own + "_erf"
 		}
 	}
 	if ok && sines(n) && sines(&known) {
-		n.PositionEmbedding, n.PosEmbeddingOffset = known.PositionEmbedding, known.PosEmbeddingOffset
+		n.Params["position_embedding"], n.Params["pos_embedding_offset"] = known.Param("position_embedding"), known.Param("pos_embedding_offset")
 	}
 }
 
-func sines(n *Network) bool { return strings.HasPrefix(n.PositionEmbedding, "sinusoidal") }
+func sines(n *Network) bool { return strings.HasPrefix(n.word("position_embedding"), "sinusoidal") }
 
 // namedActivation returns the activation function that config.json names.
 func (s *Spec) namedActivation() (string, bool) {

@@ -289,11 +289,13 @@ func (s *Spec) derive(network *yaml.Node) error {
 	if err := s.buildNetwork(network); err != nil {
 		return err
 	}
-	if s.Network.NormalizationFunction == "linear" {
-		s.Network.NormParameters = false // a linear norm is only a factor
-	}
 	if err := s.checkPatterns(); err != nil {
 		return err
+	}
+	if s.Graph == "" {
+		if err := s.checkParams(); err != nil {
+			return err
+		}
 	}
 	return s.checkConsistency()
 }
@@ -354,13 +356,11 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 		return errAt(Pos{File: s.File}, "%v", err)
 	}
 	s.Ignore, s.unread = append(s.Ignore, tensors.ignore...), tensors.unread
-	if p, ok := presets[typ]; ok {
-		s.Network.NormalizationFunction, s.Network.ActivationFunction, s.Network.PositionEmbedding = p.norm, p.act, p.pos
-	}
+	maps.Copy(s.Network.Params, networkTypes()[typ].Params)
 	if node == nil {
 		return nil
 	}
-	if err := d.layer(node, &s.Network); err != nil {
+	if err := d.network(node, &s.Network); err != nil {
 		return err
 	}
 	s.correct()

@@ -28,7 +28,7 @@ func Lower(m *Model) (*ir.Module, error) {
 	}
 	m.declared = map[string]declaration{}
 	l := newLowerer(m)
-	_, err := l.call("transformer", "", nil)
+	_, err := l.call(rootModule, "", nil)
 	if err != nil {
 		err = l.located(err)
 	}
@@ -79,11 +79,11 @@ func (l *lowerer) located(err error) error {
 		e.Msg = fmt.Sprintf("tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, e.Msg)
 	}
 	keys := []string{}
-	for _, name := range e.Params {
-		for _, key := range keysOf(e.Module, siteOf(e.Path).rest, name) {
-			keys = append(keys, "network_structure."+key)
+	for _, p := range e.Params {
+		for _, key := range keysOf(p, e.Module, siteOf(e.Path).rest) {
+			keys = append(keys, join(networkKey, key), join(networkKey, key[:max(strings.LastIndexByte(key, '.'), 0)]))
 		}
-		for _, key := range hyperKeys[name] {
+		for _, key := range hyperKeys[p.Name] {
 			keys = append(keys, "hyper."+key)
 		}
 	}

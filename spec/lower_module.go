@@ -24,6 +24,9 @@ var library = sync.OnceValue(func() *expand.Library {
 	return l
 })
 
+// rootModule is the module that a model is.
+const rootModule = "transformer"
+
 // Modules returns the library of modules.
 func Modules() *expand.Library { return library() }
 
@@ -115,17 +118,17 @@ func (h moduleHost) Config(key string) (any, bool) {
 	return v, ok
 }
 
-// Param returns the value of a key of network_structure: of a section that describes a part
-// of the path, or else at the top.
-func (h moduleHost) Param(module, path, name string) (any, bool) {
+// Param returns what a parameter is set to: by the section of the module, or one that describes a
+// part of the path, the innermost one, or else by the parameter's own key.
+func (h moduleHost) Param(p *expand.Declared, module, path string) (any, bool) {
 	if path != h.lastPath { // parameters of an instance follow each other
 		h.lowerer.lastPath, h.lowerer.lastSite = path, siteOf(path)
 	}
 	at := h.lastSite
-	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, name} // the same in all layers
+	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, p.Module, p.Name} // the same in all layers
 	v, known := h.found[key]
 	if !known {
-		v = h.find(&key)
+		v = h.find(p, &key)
 		h.found[key] = v
 	}
 	return v.value, v.set
@@ -133,8 +136,8 @@ func (h moduleHost) Param(module, path, name string) (any, bool) {
 
 // A paramKey is a parameter of the modules at a place of a stack, in any layer.
 type paramKey struct {
-	at           site
-	module, name string
+	at                 site
+	module, home, name string
 }
 
 // A setting is what a parameter is set to.
@@ -143,86 +146,66 @@ type setting struct {
 	set   bool
 }
 
-func (l *lowerer) find(p *paramKey) setting {
-	set := l.paramsOf(site{draft: p.at.draft, std: p.at.std})
-	for _, key := range keysOf(p.module, p.at.rest, p.name) {
-		section := p.name
-		if key == p.name {
-			section = ""
+func (l *lowerer) find(p *expand.Declared, at *paramKey) setting {
+	set := l.paramsOf(site{draft: at.at.draft, std: at.at.std})
+	for _, key := range keysOf(p, at.module, at.at.rest) {
+		v, ok := set[key]
+		if list := reflect.ValueOf(v); !ok || list.Kind() == reflect.Slice && list.Len() == 0 { // as if it were not set
+			continue
 		}
-		if v, ok := set[key]; ok && !inherits(section, v) {
-			return setting{v, true}
-		}
+		return setting{v, true}
 	}
 	return setting{}
 }
 
-// keysOf returns the keys that set a parameter of a module at a path, the strongest first: those
-// of the module's section, of sections that describe a part of the path in its layer, and at the
-// top.
-func keysOf(module, path, name string) []string {
-	keys := []string{module + "." + name}
+// keysOf returns the keys that set a parameter of an instance, the strongest first: those of
+// the module's section and of sections that describe a part of the path in its layer, and its own, in
+// a section or at the top.
+func keysOf(p *expand.Declared, module, path string) (keys []string) {
+	add := func(section string) {
+		key := section + "." + p.Name
+		if slices.Contains(p.Sections, section) || !library().Declares(key) { // a section's own key of the name is another parameter
+			keys = append(keys, key)
+		}
+	}
+	add(module)
 	for section := path; section != ""; {
-		keys = append(keys, sectionOf(section)+"."+aliasOf(name))
+		add(sectionOf(section))
 		section = section[:max(strings.LastIndexByte(section, '.'), 0)]
 	}
 	if last := path[strings.LastIndexByte(path, '.')+1:]; last != path {
-		keys = append(keys, sectionOf(last)+"."+aliasOf(name))
+		add(sectionOf(last))
 	}
-	return append(keys, name)
+	switch {
+	case p.Given || len(p.Sections) == 0:
+		keys = append(keys, p.Name)
+	case len(p.Sections) == 1:
+		keys = append(keys, p.Sections[0]+"."+p.Name)
+	}
+	return keys
 }
 
-// inherits reports whether a section leaves a key to the top, or to the module's default: an
-// empty list, and an ε of 0.
-func inherits(name string, v any) bool {
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Slice && r.Len() == 0 || name == "norm_eps" && r.IsZero()
-}
-
-// sectionNames are the sections of network_structure whose modules have other names.
-var sectionNames = map[string]string{
-	"linear_attn": "linear_attention", "scan": "selective_scan", "per_layer": "per_layer_embeddings",
-	"self_attn_streams": "streams", "feed_forward_streams": "streams", "streams_out": "streams",
-}
+// sectionNames are the names of sections by those of the instances that they are about.
+var sectionNames = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for _, s := range library().Sections() {
+		for _, instance := range s.At {
+			out[instance] = s.Name
+		}
+	}
+	return out
+})
 
 // sectionOf returns the section that describes the module at a path.
 func sectionOf(path string) string {
 	first, rest, below := strings.Cut(path, ".")
-	if s, ok := sectionNames[first]; ok {
+	if s, ok := sectionNames()[first]; ok {
 		first = s
 	}
 	if below {
 		return first + "." + rest
 	}
 	return first
-}
-
-// aliasOf returns the key of a section that sets a parameter.
-func aliasOf(name string) string {
-	if name == "head_norm_eps" {
-		return "norm_eps"
-	}
-	return name
-}
-
-// flattenKeys adds the fields of a struct by the names of their keys, with dots between
-// those of sections. Sections and keys that are absent are left out.
-func flattenKeys(v reflect.Value, prefix string, out map[string]any) {
-	for i := range v.NumField() {
-		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		f := v.Field(i)
-		if f.Kind() == reflect.Pointer {
-			f = f.Elem()
-		}
-		if key == "" || key == "-" || !f.IsValid() {
-			continue
-		}
-		if f.Kind() == reflect.Struct {
-			flattenKeys(f, prefix+key+".", out)
-		} else {
-			out[prefix+key] = f.Interface()
-		}
-	}
 }
 
 func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {

@@ -122,7 +122,7 @@ func standardName(s string) string {
 
 // standardNames are the standard names of tensors that the modules of the library may ask for.
 var standardNames = sync.OnceValue(func() []string {
-	names, err := library().Tensors("transformer")
+	names, err := library().Tensors(rootModule)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}

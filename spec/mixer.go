@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,14 +34,15 @@ func mixerOf(word string) *mixer {
 // mixers returns the words of a layer's token mixers.
 func (n *Network) mixers(layer int) []string {
 	word := "full"
-	if p := n.MixerPattern; len(p) > 0 {
+	if p := n.Words("mixer_pattern"); len(p) > 0 {
 		word = p[layer%len(p)]
 	}
+	parallel := n.word("parallel_mixer")
 	switch {
 	case word == "none":
 		return nil
-	case mixerOf(word) == nil && n.ParallelMixer != "":
-		return []string{word, n.ParallelMixer}
+	case mixerOf(word) == nil && parallel != "":
+		return []string{word, parallel}
 	}
 	return []string{word}
 }
@@ -84,18 +84,10 @@ func (m *Model) ownName(std string, layer int) string {
 	return head + own + "." + part
 }
 
-// keysAt returns the word of kv_pattern for a layer.
-func (n *Network) keysAt(layer int) string {
-	if p := n.KVPattern; len(p) > 0 {
-		return p[layer%len(p)]
-	}
-	return "own"
-}
-
 // unreadKeys reports whether a tensor is a projection or a norm of keys or values in a
 // layer that reads another layer's KV cache. Checkpoints may store them.
 func (m *Model) unreadKeys(std string, layer int) bool {
-	if layer < 0 || m.Net.keysAt(layer) != "shared" {
+	if layer < 0 || m.Net.at("kv_pattern", layer) != "shared" {
 		return false
 	}
 	for _, name := range []string{"wk", "wv", "k_norm"} {
@@ -113,24 +105,4 @@ func (m *Model) unreadKeys(std string, layer int) bool {
 func isLayerNorm(part string) bool {
 	name, _, _ := strings.Cut(part, ".")
 	return name == "pre_norm" || name == "post_norm" || name == "out_norm"
-}
-
-// checkMixers checks the hyper-parameters of the mixers in use.
-func (s *Spec) checkMixers() error {
-	n := &s.Network
-	if n.encodes() && (len(n.MixerPattern) > 0 || n.ParallelMixer != "" || len(n.FFNPattern) > 0) {
-		return errAt(s.Pos("network_structure.mixer_pattern"), "network_structure.mixer_pattern: an encoder has attention and an FFN in each layer; want a decoder_only network")
-	}
-	return s.checkChunks()
-}
-
-// positive returns an error if one of the sizes is not from 1 to maxWidth; pairs are
-// names and sizes.
-func positive(pairs ...any) error {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if v := pairs[i+1].(int); v < 1 || v > maxWidth {
-			return fmt.Errorf("%s is %d, want 1 to %d", pairs[i], v, maxWidth)
-		}
-	}
-	return nil
 }

@@ -73,10 +73,6 @@ func TestMixerErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q in it", src, err, want)
 		}
 	}
-	encoder := strings.Replace(head, "decoder_only", "encoder_only", 1)
-	if _, err := Parse("m.yaml", []byte(encoder+"mixer_pattern: [short_conv]}"), nil, Options{}); err == nil || !strings.Contains(err.Error(), "an encoder has attention") {
-		t.Errorf("an encoder with convolutions: %v", err)
-	}
 }
 
 // TestInfiniteNumbers reads the numbers of config.json that JSON does not have.

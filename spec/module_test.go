@@ -48,14 +48,15 @@ func TestModuleErrors(t *testing.T) {
 		change func(m *Model)
 		want   string
 	}{
-		{"qwen3_next", func(m *Model) { m.Net.Linear.KeyHeads = 3 }, "heads must be a multiple of key_heads"},
-		{"qwen3_next", func(m *Model) { m.Net.Linear.Heads = 0 }, "heads must be a multiple of key_heads, and key_dim 1 or more (heads 0"},
+		{"qwen3_next", func(m *Model) { m.Net.Params["linear_attention.key_heads"] = 3 }, "heads must be a multiple of key_heads"},
+		{"qwen3_next", func(m *Model) { m.Net.Params["linear_attention.heads"] = 0 }, "heads must be a multiple of key_heads, and key_dim 1 or more (heads 0"},
 		{"qwen3_next", func(m *Model) { delete(m.tensors, "dec.0.linear_attn.wo.weight") }, "tensor dec.0.linear_attn.wo.weight: missing; want it stored as"},
-		{"falcon_h1", func(m *Model) { m.Net.SSD.Groups = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
-		{"falcon_h1", func(m *Model) { m.Net.SSD.Scales = []float64{1, 2} }, "want 5 scales"},
-		{"falcon_h1", func(m *Model) { m.Net.SSD.StateSize = 5 }, "(n 68, taps 4)"},
-		{"rwkv7", func(m *Model) { m.Net.TimeMix.HeadDim = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
-		{"recurrent_gemma", func(m *Model) { m.Net.RGLRU.Blocks = 5 }, "the width must be a multiple of blocks"},
+		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.groups"] = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
+		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.scales"] = []float64{1, 2} }, "want 5 scales"},
+		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.state_size"] = 5 }, "(n 68, taps 4)"},
+		{"rwkv7", func(m *Model) { m.Net.Params["time_mix.head_dim"] = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
+		{"bert_mlm", func(m *Model) { m.Net.Params["mixer_pattern"] = []string{"short_conv"} }, "an encoder has attention"},
+		{"recurrent_gemma", func(m *Model) { m.Net.Params["rg_lru.blocks"] = 5 }, "the width must be a multiple of blocks"},
 	} {
 		m, _ := resolved(t, "testdata/families/"+c.family, Options{Quant: "f32"})
 		c.change(m)

@@ -117,7 +117,7 @@ func (h oneOfEachKind) Names() (names []string) {
 // the family is of another kind of models, cannot be built with the configuration, or reads
 // nothing.
 func (s *Spec) fit(name string, h Headers) *familyFit {
-	f := families()[name]
+	f, _ := familyNamed(name)
 	fit := &familyFit{Spec: &Spec{File: s.File, Name: s.Name, ModelDir: s.ModelDir, Family: name, Config: maps.Clone(s.configFile), ModelFileFormat: s.ModelFileFormat, set: positions{}}}
 	if name == "generic" || f.Graph != "" || fit.derive(nil) != nil {
 		return nil

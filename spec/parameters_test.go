@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,51 +40,51 @@ func TestParameterDefaults(t *testing.T) {
 	for _, c := range []struct {
 		model  string
 		change keys
-		field  string
+		key    string
 		want   any
 	}{
-		{"llama", keys{"rms_norm_eps": absent}, "NormEps", 1e-6},
-		{"mistral", keys{"rms_norm_eps": absent}, "NormEps", 1e-6},
-		{"mixtral", keys{"rms_norm_eps": absent}, "NormEps", 1e-5},
-		{"mixtral", keys{"rope_theta": absent}, "RopeTheta", 1e6},
-		{"helium", keys{"rope_theta": absent}, "RopeTheta", 1e5},
-		{"smollm3", keys{"rope_theta": absent}, "RopeTheta", 2e6},
-		{"persimmon", keys{"rope_theta": absent}, "RopeTheta", 10000.0},
-		{"phimoe", keys{"rope_theta": absent}, "RopeTheta", 1e6},
-		{"ernie4_5_moe", keys{"rope_theta": absent}, "RopeTheta", 5e5},
-		{"granite", keys{"attention_multiplier": absent}, "AttnScale", 1.0},
-		{"granite", keys{"attention_multiplier": absent, "model_file_format": "gguf"}, "AttnScale", 0.0},
-		{"dots1", keys{"norm_topk_prob": absent}, "MoENormTopKProb", false},
-		{"glm4_moe", keys{"norm_topk_prob": absent}, "MoENormTopKProb", true},
-		{"deepseek_v3_halves", keys{"rope_interleave": absent}, "QKColumnOrder", 1},
-		{"deepseek_v3_halves", keys{"rope_interleave": false}, "QKColumnOrder", 2},
-		{"gemma2", keys{"attn_logit_softcapping": absent}, "AttnSoftcap", 50.0},
-		{"gemma2", keys{"attn_logit_softcapping": nil}, "AttnSoftcap", 0.0},
-		{"gemma2", keys{"final_logit_softcapping": absent}, "LogitSoftcap", 30.0},
-		{"gemma2", keys{"final_logit_softcapping": nil}, "LogitSoftcap", 0.0},
-		{"gemma3", keys{"final_logit_softcapping": absent}, "LogitSoftcap", 0.0},
-		{"modernbert", keys{"local_rope_theta": absent}, "RopeLocalTheta", 10000.0},
-		{"modernbert", keys{"local_rope_theta": nil}, "RopeLocalTheta", 160000.0},
-		{"exaone4", keys{"layer_types": absent}, "AttentionPattern", []string{"sliding", "sliding", "sliding", "full"}},
-		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "AttentionPattern", []string{"full", "sliding"}},
-		{"t5_gated", keys{"dense_act_fn": absent}, "ActivationFunction", "gelu"},
-		{"t5_gated", keys{"dense_act_fn": "relu"}, "ActivationFunction", "relu"},
-		{"deberta_v2", keys{"position_buckets": 0.0}, "RelSpacing", "linear"},
-		{"recurrent_gemma", keys{"block_types": []any{"recurrent", "sliding_attention", "attention"}}, "MixerPattern", []string{"rg_lru", "full", "full"}},
+		{"llama", keys{"rms_norm_eps": absent}, "norm_eps", 1e-6},
+		{"mistral", keys{"rms_norm_eps": absent}, "norm_eps", 1e-6},
+		{"mixtral", keys{"rms_norm_eps": absent}, "norm_eps", 1e-5},
+		{"mixtral", keys{"rope_theta": absent}, "rope_theta", 1e6},
+		{"helium", keys{"rope_theta": absent}, "rope_theta", 1e5},
+		{"smollm3", keys{"rope_theta": absent}, "rope_theta", 2e6},
+		{"persimmon", keys{"rope_theta": absent}, "rope_theta", 10000.0},
+		{"phimoe", keys{"rope_theta": absent}, "rope_theta", 1e6},
+		{"ernie4_5_moe", keys{"rope_theta": absent}, "rope_theta", 5e5},
+		{"granite", keys{"attention_multiplier": absent}, "attn_scale", 1.0},
+		{"granite", keys{"attention_multiplier": absent, "model_file_format": "gguf"}, "attn_scale", 0.0},
+		{"dots1", keys{"norm_topk_prob": absent}, "moe_norm_top_k_prob", false},
+		{"glm4_moe", keys{"norm_topk_prob": absent}, "moe_norm_top_k_prob", true},
+		{"deepseek_v3_halves", keys{"rope_interleave": absent}, "qk_column_order", 1},
+		{"deepseek_v3_halves", keys{"rope_interleave": false}, "qk_column_order", 2},
+		{"gemma2", keys{"attn_logit_softcapping": absent}, "attn_softcap", 50.0},
+		{"gemma2", keys{"attn_logit_softcapping": nil}, "attn_softcap", 0.0},
+		{"gemma2", keys{"final_logit_softcapping": absent}, "logit_softcap", 30.0},
+		{"gemma2", keys{"final_logit_softcapping": nil}, "logit_softcap", 0.0},
+		{"gemma3", keys{"final_logit_softcapping": absent}, "logit_softcap", 0.0},
+		{"modernbert", keys{"local_rope_theta": absent}, "rope_local_theta", 10000.0},
+		{"modernbert", keys{"local_rope_theta": nil}, "rope_local_theta", 160000.0},
+		{"exaone4", keys{"layer_types": absent}, "attention_pattern", []string{"sliding", "sliding", "sliding", "full"}},
+		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "attention_pattern", []string{"full", "sliding"}},
+		{"t5_gated", keys{"dense_act_fn": absent}, "activation_function", "gelu"},
+		{"t5_gated", keys{"dense_act_fn": "relu"}, "activation_function", "relu"},
+		{"deberta_v2", keys{"position_buckets": 0.0}, "relative_spacing", "linear"},
+		{"recurrent_gemma", keys{"block_types": []any{"recurrent", "sliding_attention", "attention"}}, "mixer_pattern", []string{"rg_lru", "full", "full"}},
 	} {
 		s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
 		if err != nil {
 			t.Errorf("%s %v: %v", c.model, c.change, err)
 			continue
 		}
-		if have := reflect.ValueOf(s.Network).FieldByName(c.field).Interface(); !reflect.DeepEqual(have, c.want) {
-			t.Errorf("%s %v: %s is %v, want %v", c.model, c.change, c.field, have, c.want)
+		if have := s.Network.Param(c.key); !sameParam(have, c.want) {
+			t.Errorf("%s %v: %s is %v, want %v", c.model, c.change, c.key, have, c.want)
 		}
 	}
 	for model, factor := range map[string]float64{"gpt_oss": 32, "apertus": 8} {
 		for _, none := range []any{absent, nil} {
 			s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, model, keys{"rope_scaling": none, "rope_parameters": none}), Options{})
-			if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != factor {
+			if err != nil || s.Network.Params["rope_scaling.factor"] != factor {
 				t.Errorf("%s without rope_scaling: %v", model, err)
 			}
 		}
@@ -143,12 +142,10 @@ func TestParametersRefused(t *testing.T) {
 		want   string
 	}{
 		{"modernbert", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, "rope_scaling: have"},
-		{"modernbert", keys{"local_attention": 1.0}, "full_attention_step: some layers have a sliding window, but sliding_window is 0"},
 		{"ernie4_5_moe", keys{"moe_norm_min": 1.0}, "moe_norm_min: have 1"},
 		{"exaone4", keys{"layer_types": absent, "sliding_window_pattern": 3.0}, "sliding_window_pattern: have 3"},
 		{"gpt_neo", keys{"attention_layers": absent}, "attention_types: have"},
 		{"t5", keys{"dense_act_fn": absent, "feed_forward_proj": "gelu"}, `feed_forward_proj: have "gelu"`},
-		{"dots1", keys{"num_experts_per_tok": 3.0}, "moe_top_k: have 3, more than the experts in moe_top_groups 1 of moe_groups 2 of 4 experts"},
 		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
 		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "convolution.activation: expression \"act($conv_act)\": activation laplace is not available"},
@@ -165,11 +162,13 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
+		{"modernbert", keys{"local_attention": 1.0}, "full_attention_step: some layers have a sliding window, but sliding_window is 0"},
+		{"dots1", keys{"num_experts_per_tok": 3.0}, "want at most as many experts per token as moe_top_groups have (grouped True, moe_top_k 3"},
 		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "groups does not divide the width (n 16, groups 3)"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 0.0}, "maps to enc.convolution.bias, which no module of this network reads"},
-		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (moe_activation "", activation_function "tanh"`},
+		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (moe_activation "none", activation_function "tanh"`},
 		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
-		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "qk_rope_head_dim: have 3, want an even number"},
+		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "want an even number of rotated channels (latent_attention True, qk_rope_head_dim 3)"},
 		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},
 	} {
 		if err := lowers(changedFolder(t, c.model, c.change)); err == nil || strings.Contains(err.Error(), "bug") || !strings.Contains(err.Error(), c.want) {

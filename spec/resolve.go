@@ -49,11 +49,6 @@ type Tensor struct {
 // every stored tensor to a standard name. Which tensors must be there, and which shapes they
 // have, the modules say: see Lower.
 func Resolve(s *Spec, h Headers) (*Model, error) {
-	if s.Graph == "" {
-		if err := s.available(); err != nil {
-			return nil, err
-		}
-	}
 	hyper, err := s.hyperparameters()
 	if err != nil {
 		return nil, err
@@ -86,11 +81,11 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 // the embedding table, whatever tie_word_embeddings says: transformers does the same.
 func (m *Model) untie(h Headers) {
 	own, stored := m.tensors["output.weight"]
-	if !m.Net.TiedEmbeddings || !stored {
+	if !m.Net.is("tied_embeddings") || !stored {
 		return
 	}
 	if differ(h, own, m.tensors[m.embedName()]) {
-		m.Net.TiedEmbeddings = false
+		m.Net.Params["tied_embeddings"] = false
 	}
 }
 
@@ -211,7 +206,7 @@ func (m *Model) shareEmbeddings(h Headers) {
 	switch {
 	case !both:
 		m.tensors[dec] = e
-	case !m.Net.SharedEmbeddings || !slices.Equal(e.Shape, d.Shape) || differ(h, e, d):
+	case !m.Net.is("shared_embeddings") || !slices.Equal(e.Shape, d.Shape) || differ(h, e, d):
 		return
 	default:
 		m.Unused = append(m.Unused, e.File)

@@ -4,19 +4,15 @@ import (
 	"slices"
 )
 
-// kind returns the scaling method from either of its two keys.
-func (rs *RopeScaling) kind() string {
-	if rs.RopeType != "" {
-		return rs.RopeType
-	}
-	return canonicalWord(rs.Type)
-}
-
 // GrowsBeyondContext reports whether rope adapts to sequences of any length, so
 // that max_position_embeddings does not limit them.
 func (m *Model) GrowsBeyondContext() bool {
-	rs := m.Net.RopeScaling
-	return rs != nil && m.Net.PositionEmbedding == "rope" && rs.kind() == "dynamic" && rs.Alpha == 0
+	n := m.Net
+	kind := n.word("rope_scaling.rope_type")
+	if kind == "" {
+		kind = canonicalWord(n.word("rope_scaling.type"))
+	}
+	return n.word("position_embedding") == "rope" && kind == "dynamic" && n.Params["rope_scaling.alpha"] == nil
 }
 
 // maxRopeFactors is the maximum number of frequency divisors, half of a head.
@@ -24,10 +20,10 @@ const maxRopeFactors = 1 << 12
 
 // ropeFactorsOf returns where the divisors that a stored tensor holds belong, or nil.
 func (m *Model) ropeFactorsOf(name string) *[]float32 {
-	if name == m.Net.RopeFactorsTensor {
+	if name == m.Net.word("rope_factors_tensor") {
 		return &m.ropeFactors
 	}
-	if i := slices.Index(m.Net.RopeLongTensors, name); i == 0 || i == 1 {
+	if i := slices.Index(m.Net.Words("rope_long_tensors"), name); i == 0 || i == 1 {
 		return &m.ropeLongFactors[i]
 	}
 	return nil

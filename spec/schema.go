@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -21,9 +22,6 @@ var specSource string
 
 //go:embed network.go
 var networkSource string
-
-//go:embed mixer_network.go
-var mixerSource string
 
 //go:embed engine.go
 var engineSource string
@@ -40,12 +38,13 @@ type schemaNode = map[string]any
 // Schema returns the JSON Schema (2020-12) of a model spec, for editors. Load
 // rejects everything that the schema rejects, and also checks the model's files.
 func Schema() []byte {
-	s := schemer{docs: fieldComments(specSource, networkSource, mixerSource, engineSource, medusaSource, draftSource)}
+	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource, draftSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model spec"
 	root["properties"].(schemaNode)["iflow"].(schemaNode)["enum"] = []any{Version, nil}
 	network := s.structure(reflect.ValueOf(newNetwork()), true)
+	s.params(network["properties"].(schemaNode), "")
 	network["description"] = s.docs["Spec.Network"]
 	root["properties"].(schemaNode)["network_structure"] = network
 	out, err := json.MarshalIndent(root, "", "  ")
@@ -89,6 +88,53 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 		properties[key] = p
 	}
 	return schemaNode{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// params adds the keys of a section of network_structure, or of the top.
+func (s schemer) params(properties schemaNode, section string) {
+	for _, name := range keysIn(section) {
+		key := join(section, name)
+		if inner := sectionNamed(key); inner != nil {
+			p := schemaNode{"type": []any{"object", "null"}, "properties": schemaNode{}, "additionalProperties": false}
+			s.params(p["properties"].(schemaNode), key)
+			properties[name] = expressible(p, inner.Doc)
+		} else if p, err := library().Key(key); p != nil && err == nil { // no field of Network
+			properties[name] = expressible(s.param(p), p.Doc)
+			if v := reflect.ValueOf(p.Default); v.IsValid() && v.Kind() != reflect.Slice && !v.IsZero() {
+				properties[name].(schemaNode)["default"] = p.Default
+			}
+		}
+	}
+	if section == "" {
+		return
+	}
+	for _, name := range narrowed(section) {
+		if p, err := library().Key(name); p != nil && err == nil {
+			properties[name] = expressible(s.param(p), NarrowedDoc)
+		}
+	}
+}
+
+// NarrowedDoc describes a key of the top in a section.
+const NarrowedDoc = "as at the top, for the modules of this section"
+
+// param returns the schema of a parameter's value.
+func (s schemer) param(p *expand.Parameter) schemaNode {
+	typ, words := paramTypes[p.Kind], strings.Join(p.Words, "|")
+	one := scalarSchema(typ, words, p.Name, true)
+	list := schemaNode{"type": []any{"array", "null"}, "items": scalarSchema(typ, words, p.Name, false)}
+	switch {
+	case p.List:
+		return list
+	case p.Layered:
+		return schemaNode{"anyOf": []any{list, one}}
+	}
+	return one
+}
+
+// expressible returns the schema of a value in whose place an expression over config.json may be.
+func expressible(p schemaNode, doc string) schemaNode {
+	return schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": exprForm}}, "description": doc}
 }
 
 // value returns the schema of one key's value. It accepts null, which equals an
@@ -155,7 +201,7 @@ func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
 func wordSpellings(words []string) []string {
 	out := slices.Clone(words)
 	var others []string
-	for _, m := range []map[string]string{wordAliases, typeShortNames} {
+	for _, m := range []map[string]string{wordAliases, longTypes()} {
 		for spelling, word := range m {
 			if slices.Contains(words, word) && !slices.Contains(words, spelling) && spelling != "0" && spelling != "1" {
 				others = append(others, spelling)

@@ -14,18 +14,19 @@ type weightGroup struct{ group, layer int }
 // rounding.
 func (m *Model) weightGroup(layers, layer int) weightGroup {
 	n := m.Net
-	if n.WeightGroups == 0 {
+	groups := n.number("weight_groups")
+	if groups == 0 {
 		return weightGroup{}
 	}
-	inner := n.WeightGroupLayers
-	perGroup := float64(layers/inner) / float64(n.WeightGroups)
+	inner := n.number("weight_group_layers")
+	perGroup := float64(layers/inner) / float64(groups)
 	return weightGroup{int(float64(layer/inner) / perGroup), layer % inner}
 }
 
 // sharesLayers reports whether several layers may read the tensor of a stored name
 // with layer index i (-1: none).
 func (m *Model) sharesLayers(r nameRule, i int) bool {
-	return strings.Contains(r.standard.String(), "{i}") && (i < 0 || m.Net.WeightGroups > 0)
+	return strings.Contains(r.standard.String(), "{i}") && (i < 0 || m.Net.number("weight_groups") > 0)
 }
 
 // sharing returns the function that records a tensor that several layers may read; nil
@@ -48,9 +49,9 @@ func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
 	if namesGroupLayer(r) {
 		own.layer = j
 	}
-	n := m.Net
-	if i >= 0 && (own.group >= n.WeightGroups || own.layer >= n.WeightGroupLayers) {
-		return errAt(m.at(t), "tensor %q belongs to layer %d of weight group %d; want groups below weight_groups %d and layers below weight_group_layers %d", t.File, own.layer, own.group, n.WeightGroups, n.WeightGroupLayers)
+	groups, inner := m.Net.number("weight_groups"), m.Net.number("weight_group_layers")
+	if i >= 0 && (own.group >= groups || own.layer >= inner) {
+		return errAt(m.at(t), "tensor %q belongs to layer %d of weight group %d; want groups below weight_groups %d and layers below weight_group_layers %d", t.File, own.layer, own.group, groups, inner)
 	}
 	read := false
 	for _, s := range m.stacks() {
@@ -80,7 +81,7 @@ func namesGroupLayer(r nameRule) bool {
 // group filled in, so that only the indices of the weight array remain.
 func (m *Model) storedPattern(r nameRule, i, j int) string {
 	p := r.stored.String()
-	if m.Net.WeightGroups == 0 || i < 0 {
+	if m.Net.number("weight_groups") == 0 || i < 0 {
 		return p
 	}
 	if namesGroupLayer(r) {
@@ -91,7 +92,7 @@ func (m *Model) storedPattern(r nameRule, i, j int) string {
 
 // storedName returns the stored name of a layer's tensor under the rule.
 func (m *Model) storedName(r nameRule, layer, j int) string {
-	if m.Net.WeightGroups == 0 || layer < 0 {
+	if m.Net.number("weight_groups") == 0 || layer < 0 {
 		return r.stored.Name(layer, j)
 	}
 	for _, s := range m.stacks() {

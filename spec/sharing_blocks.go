@@ -6,17 +6,11 @@ import (
 	"strings"
 )
 
-// sharedAt reports whether a layer has a shared block.
-func (n *Network) sharedAt(layer int) bool {
-	p := n.SharedBlock.Pattern
-	return len(p) > 0 && p[layer%len(p)] == "block"
-}
-
 // sharedLayers returns the layers with a shared block.
 func (m *Model) sharedLayers() []int {
 	var out []int
 	for i := range m.Hyper.Layers {
-		if m.Net.sharedAt(i) {
+		if m.Net.at("shared_block.pattern", i) == "block" {
 			out = append(out, i)
 		}
 	}
@@ -26,14 +20,14 @@ func (m *Model) sharedLayers() []int {
 // sharesBlock reports whether several layers may read the tensor of a stored name.
 func (m *Model) sharesBlock(r nameRule) bool {
 	std := r.standard.String()
-	return len(m.Net.SharedBlock.Pattern) > 0 && strings.HasPrefix(std, "dec.{i}.shared.") && !strings.HasPrefix(std, "dec.{i}.shared.out.")
+	return m.Net.Params["shared_block.pattern"] != nil && strings.HasPrefix(std, "dec.{i}.shared.") && !strings.HasPrefix(std, "dec.{i}.shared.out.")
 }
 
 // shareBlock records a tensor of a shared block, which is stored under the first layer
 // that uses it, for every such layer without one of its own. An adapter belongs to one
 // of them, the {j}th.
 func (m *Model) shareBlock(r nameRule, i, j int, t Tensor) error {
-	layers, blocks := m.sharedLayers(), max(m.Net.SharedBlock.Blocks, 1)
+	layers, blocks := m.sharedLayers(), max(m.Net.number("shared_block.blocks"), 1)
 	at := slices.Index(layers, i)
 	if at < 0 || namesGroupLayer(r) && (j >= len(layers) || j%blocks != at%blocks) {
 		return errAt(m.at(t), "tensor %q belongs to a shared block, but by network_structure.shared_block layer %d has none, or another", t.File, i)

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"reflect"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,12 +58,7 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	}
 	m, out := l.of(at), map[string]any{}
 	l.params[at] = out
-	flattenKeys(reflect.ValueOf(*m.Net), "", out)
-	for section, rs := range map[string]*RopeScaling{"rope_scaling": m.Net.RopeScaling, "rope_local_scaling": m.Net.RopeLocalScaling} {
-		if rs != nil {
-			out[section+".rope_type"] = rs.kind()
-		}
-	}
+	maps.Copy(out, m.Net.Params)
 	stacks := m.stacks()
 	s := &stacks[len(stacks)-1]
 	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {
@@ -89,20 +84,17 @@ func (m *Model) addSizes(s *stack, out map[string]any) {
 	h, n := s.hyper, m.Net
 	for name, size := range map[string]int{
 		"hidden": h.Hidden, "width": m.Hyper.Embed, "layers": h.Layers, "heads": h.Heads, "kv_heads": h.KVHeads, "head_dim": h.HeadDim, "v_dim": h.VDim,
-		"rope_dim": h.RopeDim, "ffn": h.FFN, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
+		"ffn": h.FFN, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
 	} {
 		out[name] = size
 	}
 	if s.std != "dec" {
 		return
 	}
-	for name, list := range map[string][]int{"kv_heads": n.KVHeads, "head_dim": n.HeadDims, "v_dim": n.HeadDims, "ffn": n.FFNSizes} {
-		if len(list) > 0 {
+	for name, key := range map[string]string{"kv_heads": "kv_heads", "head_dim": "head_dims", "v_dim": "head_dims", "ffn": "ffn_sizes"} {
+		if list, _ := n.Params[key].([]int); len(list) > 0 {
 			out[name] = list
 		}
-	}
-	if h.RopeDim == h.HeadDim { // of whole heads
-		out["rope_dim"] = out["head_dim"]
 	}
 }
 

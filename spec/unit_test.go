@@ -135,10 +135,13 @@ func TestExpressions(t *testing.T) {
 // TestRopeScaling compares frequencies with the formulas of transformers, computed
 // by hand for exact values.
 func TestRopeScaling(t *testing.T) {
-	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{RopeTheta: 10000}, Hyper: Hyper{RopeDim: 8, MaxContext: 256}}
-	set := func(rs *RopeScaling) *ir.Op {
+	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{}, Hyper: Hyper{MaxContext: 256}}
+	set := func(scaling map[string]any) *ir.Op {
 		t.Helper()
-		m.Net.RopeScaling = rs
+		m.Net.Params = map[string]any{}
+		for key, v := range scaling {
+			m.Net.Params["rope_scaling."+key] = v
+		}
 		l := newLowerer(m)
 		h, tokens := moduleHost{l}, &ir.Dim{Name: "T", Role: "tokens"}
 		if err := h.Graph("decode", []*ir.Dim{tokens}); err != nil {
@@ -163,15 +166,15 @@ func TestRopeScaling(t *testing.T) {
 		}
 	}
 	near("base", []float64{set(nil).Float("theta")}, 10000)
-	near("linear", set(&RopeScaling{Type: "linear", Factor: 4}).Floats("freqs"), 0.25, 0.025, 0.0025, 0.00025)
+	near("linear", set(map[string]any{"type": "linear", "factor": 4}).Floats("freqs"), 0.25, 0.025, 0.0025, 0.00025)
 	// Wavelengths 6.28, 62.8, 628, 6283 against 256/4 = 64 and 256/1: the
 	// first two are kept, the last two are divided.
-	near("llama3", set(&RopeScaling{RopeType: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 256}).Floats("freqs"), 1, 0.1, 0.00125, 0.000125)
-	long := set(&RopeScaling{RopeType: "longrope", ShortFactor: []float64{1, 1, 1, 2}, LongFactor: []float64{2, 2, 2, 4}, Original: 64})
+	near("llama3", set(map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 256}).Floats("freqs"), 1, 0.1, 0.00125, 0.000125)
+	long := set(map[string]any{"rope_type": "longrope", "short_factor": []float64{1, 1, 1, 2}, "long_factor": []float64{2, 2, 2, 4}, "original_max_position_embeddings": 64})
 	near("longrope short", long.Floats("freqs"), 1, 0.1, 0.01, 0.0005)
 	near("longrope long", long.Floats("long_freqs"), 0.5, 0.05, 0.005, 0.00025)
 	near("longrope scale", []float64{long.Float("scale"), float64(long.Int("long_from"))}, math.Sqrt(1+math.Log(4)/math.Log(64)), 64)
-	yarn := set(&RopeScaling{RopeType: "yarn", Factor: 4, Original: 64})
+	yarn := set(map[string]any{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64})
 	near("yarn scale", []float64{yarn.Float("scale")}, 0.1*math.Log(4)+1)
 	near("yarn", []float64{yarn.Floats("freqs")[0], yarn.Floats("freqs")[3]}, 1, 0.00025) // the first kept, the last divided by 4
 	m.ropeFactors = []float32{1, 2, 4, 8}
@@ -238,11 +241,11 @@ func TestLoadForms(t *testing.T) {
 	write("config.json", `{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 10}`)
 	write("spec.yaml", "iflow: 1\nnetwork_structure: {rope_theta: 5}\n")
 	s, err := Load(dir, Options{Quant: "q8", KV: "f32", MaxContext: 77})
-	if err != nil || s.Network.NormalizationFunction != "rms" || s.Quant != tensor.Q8B32T2 || s.KVType != tensor.F32 || s.MaxContextLen != 77 {
+	if err != nil || s.Network.word("normalization_function") != "rms" || s.Quant != tensor.Q8B32T2 || s.KVType != tensor.F32 || s.MaxContextLen != 77 {
 		t.Errorf("folder: %v %+v", err, s)
 	}
 	s, err = Load(filepath.Join(dir, "spec.yaml"), Options{})
-	if err != nil || s.Network.RopeTheta != 5 || s.ModelDir != dir || s.Network.Type != "decoder_only" {
+	if err != nil || s.Network.Params["rope_theta"] != 5.0 || s.ModelDir != dir || s.Network.Type != "decoder_only" {
 		t.Errorf("model spec beside config.json: %v %+v", err, s)
 	}
 	if _, err = Load(dir, Options{Quant: "q9"}); err == nil || !strings.Contains(err.Error(), `--quant: have "q9"`) {

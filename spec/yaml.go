@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strings"
 
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"gopkg.in/yaml.v3"
 )
@@ -100,17 +102,12 @@ func (s *Spec) ownIgnores() []string {
 	return out
 }
 
-// alwaysPrinted are keys that are always written because they characterize the network.
-var alwaysPrinted = []string{"type", "normalization_function", "activation_function", "position_embedding"}
-
 // node returns the keys with values that differ from the defaults of the language and
-// from the values that config.json implies.
+// from the values that config.json implies, and those that have no default.
 func (n *Network) node(baseline *Network) *yaml.Node {
 	root := &yaml.Node{Kind: yaml.MappingNode}
-	plain := newNetwork()
-	have, def, base := reflect.ValueOf(*n), reflect.ValueOf(plain), reflect.ValueOf(*baseline)
-	for i := range have.NumField() {
-		tag := have.Type().Field(i).Tag.Get("yaml")
+	have, base := reflect.ValueOf(*n), reflect.ValueOf(*baseline)
+	for i, tag := range networkFields {
 		f := have.Field(i)
 		if tag == "tensor_name_mapping" {
 			if m := n.mappingNode(); len(m.Content) > 0 {
@@ -118,39 +115,68 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 			}
 			continue
 		}
-		same := reflect.DeepEqual(f.Interface(), def.Field(i).Interface()) && reflect.DeepEqual(f.Interface(), base.Field(i).Interface())
-		if same && !contains(alwaysPrinted, tag) {
-			continue
-		}
-		if f.Kind() == reflect.Struct {
-			put(root, tag, structNode(f, def.Field(i)))
-			continue
-		}
-		if f.Kind() == reflect.Pointer && f.IsNil() {
-			put(root, tag, freeNode(map[string]any{"rope_type": "none"}))
+		if f.IsZero() && base.Field(i).IsZero() {
 			continue
 		}
 		if node := fieldNode(f); node != nil {
 			put(root, tag, flow(node))
 		}
 	}
+	n.putParams(root, baseline, "")
 	return root
 }
 
-// structNode returns the keys of a section with values that differ from the defaults.
-func structNode(have, def reflect.Value) *yaml.Node {
-	m := &yaml.Node{Kind: yaml.MappingNode}
-	for i := range have.NumField() {
-		f, tag := have.Field(i), have.Type().Field(i).Tag.Get("yaml")
-		switch {
-		case reflect.DeepEqual(f.Interface(), def.Field(i).Interface()):
-		case f.Kind() == reflect.Struct:
-			put(m, tag, structNode(f, def.Field(i)))
-		default:
-			put(m, tag, flow(fieldNode(f)))
+// putParams adds the keys of a section, or of the top.
+func (n *Network) putParams(to *yaml.Node, baseline *Network, section string) {
+	for _, name := range keysIn(section) {
+		key := join(section, name)
+		if s := sectionNamed(key); s != nil {
+			n.putSection(to, baseline, s, name)
+			continue
+		}
+		p, err := library().Key(key)
+		if p == nil || err != nil {
+			continue // a field of Network
+		}
+		if v, set := n.Params[key]; p.Default == nil && set || !sameParam(n.Param(key), p.Default) || !sameParam(n.Param(key), baseline.Param(key)) {
+			if !set {
+				v = p.Default
+			}
+			put(to, name, flow(scalarNode(v)))
 		}
 	}
-	return m
+}
+
+// putSection adds a section: all of it, if it replaces what is below.
+func (n *Network) putSection(to *yaml.Node, baseline *Network, s *expand.Section, name string) {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	if n.putParams(m, baseline, s.Name); s.Whole && len(m.Content) > 0 {
+		m.Content = nil
+		none := newNetwork()
+		n.putParams(m, &none, s.Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Params)) { // of the top, for the modules of the section
+		if name, ok := strings.CutPrefix(key, s.Name+"."); ok && !library().Declares(key) && !strings.Contains(name, ".") {
+			put(m, name, flow(scalarNode(n.Params[key])))
+		}
+	}
+	if len(m.Content) > 0 {
+		put(to, name, m)
+	}
+}
+
+// sameParam reports whether two values of a parameter are equal.
+func sameParam(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	if x.Kind() == reflect.Slice && y.Kind() == reflect.Slice && x.Len() == y.Len() {
+		for i := range x.Len() {
+			if !sameValue(x.Index(i).Interface(), y.Index(i).Interface()) {
+				return false
+			}
+		}
+		return true
+	}
+	return sameValue(a, b)
 }
 
 // mappingNode returns the tensor names. A name from a layer with another prefix is
@@ -225,15 +251,6 @@ func fieldNode(v reflect.Value) *yaml.Node {
 		m := &yaml.Node{Kind: yaml.MappingNode}
 		for _, e := range x {
 			put(m, e.Key, scalarNode(e.Val))
-		}
-		return m
-	case *RopeScaling:
-		m := &yaml.Node{Kind: yaml.MappingNode}
-		r := reflect.ValueOf(*x)
-		for i := range r.NumField() {
-			if f := r.Field(i); !f.IsZero() {
-				put(m, r.Type().Field(i).Tag.Get("yaml"), scalarNode(f.Interface()))
-			}
 		}
 		return m
 	}

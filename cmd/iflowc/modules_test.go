@@ -3,6 +3,7 @@
 package main
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -24,8 +25,8 @@ func TestModules(t *testing.T) {
 	}
 	var m expand.Module
 	decode(t, iflowc(t, "modules", "window_of", "--json").succeed(t), &m)
-	want := expand.Parameter{Name: "sliding_windows", Type: "int", Default: "None", Layered: true, Doc: "the window of each layer, in place of sliding_window (Longformer)"}
-	if len(m.Params) < 3 || m.Params[1] != want || m.Params[2].Doc == "" {
+	want := &expand.Parameter{Name: "sliding_windows", Module: "window_of", Kind: "int", Layered: true, Doc: "the window of each layer, repeated, in place of sliding_window (Longformer)"}
+	if len(m.Params) < 3 || !reflect.DeepEqual(m.Params[1], want) || m.Params[2].Doc == "" {
 		t.Errorf("parameters %+v, want %+v second, and a comment above the third", m.Params, want)
 	}
 	if o := iflowc(t, "modules", "lineer"); o.code != exitUsage || !strings.Contains(o.stderr, "did you mean linear?") {

@@ -10,11 +10,11 @@ import (
 // text in one step, at most 8,192 tokens.
 func TestContextOf(t *testing.T) {
 	t.Parallel()
-	dynamic := &spec.RopeScaling{Type: "dynamic", Factor: 2}
+	dynamic := map[string]any{"rope_scaling.type": "dynamic", "rope_scaling.factor": 2.0, "position_embedding": "rope"}
 	for _, c := range []struct {
 		topology  string
 		own, said int
-		scaling   *spec.RopeScaling
+		params    map[string]any
 		want      int
 		planned   int
 	}{
@@ -22,7 +22,7 @@ func TestContextOf(t *testing.T) {
 		{"decoder_only", 131072, 32768, nil, 32768, 32768}, {"decoder_only", 2048, 0, dynamic, 8192, 8192}, {"decoder_only", 16384, 0, dynamic, 16384, 8192},
 		{"encoder_only", 131072, 0, nil, 8192, 8192}, {"encoder_decoder", 16384, 0, nil, 8192, 8192}, {"encoder_only", 512, 0, nil, 512, 512},
 	} {
-		net := &spec.Network{Type: c.topology, PositionEmbedding: "rope", RopeScaling: c.scaling}
+		net := &spec.Network{Type: c.topology, Params: c.params}
 		m := &spec.Model{Spec: &spec.Spec{MaxContextLen: c.said}, Net: net, Hyper: spec.Hyper{MaxContext: c.own}}
 		if got := contextOf(m); got != c.want {
 			t.Errorf("%+v: context %d", c, got)

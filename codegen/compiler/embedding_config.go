@@ -90,7 +90,7 @@ func (m *Model) embedding(man *manifest.Manifest) (*manifest.Embedding, error) {
 		case "Pooling":
 			e.Pooling = poolingName(spec.SentencePooling(mod.Config))
 		case "Dense":
-			if e.Dense = len(m.Net.EmbeddingDense) > 0; !e.Dense {
+			if e.Dense = len(m.Net.Words("embedding_dense")) > 0; !e.Dense {
 				e.Missing = mod.Kind
 			}
 		default:

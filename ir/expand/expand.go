@@ -4,6 +4,8 @@ package expand
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -46,8 +48,8 @@ type Host interface {
 	Read(std string) bool
 	// Config returns the value of a key of config.json.
 	Config(key string) (any, bool)
-	// Param returns what the model sets a parameter to, for a module at a path.
-	Param(module, path, name string) (any, bool)
+	// Param returns what the model sets a parameter to, for an instance of a module at a path.
+	Param(p *Declared, module, path string) (any, bool)
 	// Weight returns the weight of the graph.
 	Weight(w *Weight) (*ir.Value, error)
 	// State returns the state of an instance of a module.
@@ -74,11 +76,11 @@ type Error struct {
 	Pos    lexer.Position
 	Path   string // of the instance
 	Msg    string
-	Line   string   // of the text
-	Module string   // the instance's
-	Params []string // of the module, in a condition that is false or in sizes
-	Std    string   // standard name of the tensor that is missing, or of the wrong shape
-	Absent bool     // it is missing
+	Line   string      // of the text
+	Module string      // the instance's
+	Params []*Declared // in a condition that is false or in sizes
+	Std    string      // standard name of the tensor that is missing, or of the wrong shape
+	Absent bool        // it is missing
 }
 
 // Error returns the place, the instance, the message, and the line with a caret.
@@ -207,8 +209,8 @@ func (f *frame) error(msg, std string, because ...*syntax.Expr) *Error {
 	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Std: std}
 	for _, e := range because {
 		for _, name := range namesIn(e, nil) {
-			if f.module.params[name] != nil {
-				err.Params = append(err.Params, name)
+			if p := f.module.params[name]; p != nil {
+				err.Params = append(err.Params, &p.home)
 			}
 		}
 	}
@@ -281,12 +283,7 @@ func argNames(m *module) (names []string) {
 	for _, a := range m.Args {
 		names = append(names, a.Name)
 	}
-	for _, it := range m.Items {
-		if it.Param != nil {
-			names = append(names, it.Param.Name)
-		}
-	}
-	return names
+	return append(names, slices.Sorted(maps.Keys(m.params))...)
 }
 
 // signature returns how a module is called.
@@ -306,7 +303,11 @@ func (f *frame) run() []any {
 			f.at = f.module.Pos
 			return f.result
 		case it.Param != nil:
-			f.param(it.Param)
+			f.param(f.module.params[it.Param.Name])
+		case it.Use != nil:
+			for _, name := range it.Use.Names {
+				f.param(f.module.params[name])
+			}
 		case it.Graph != nil:
 			f.graph(it.Graph)
 		default:

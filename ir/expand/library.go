@@ -1,10 +1,10 @@
 package expand
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +16,23 @@ import (
 
 // A Library is modules by name. A module is parsed when it is first used.
 type Library struct {
-	files   map[string]string // by name
-	sources map[string]source
-	parsed  sync.Map // *module by name
+	files    map[string]string // by name
+	sources  map[string]source
+	sections []Section
+	words    map[string][]string // lists of words by name
+	homes    map[string]string   // modules that declare parameters, by key
+	texts    sync.Map            // *syntax.Module by name
+	parsed   sync.Map            // *module by name
+	keys     sync.Map            // *Parameter by key
+}
+
+// A Section is one of the settings of a model: keys that are about some modules only.
+type Section struct {
+	Name  string   // such as linear_attention.norm
+	At    []string // names of the instances that it is about; nil: its own
+	Whole bool     // it replaces that of the settings below it
+	Doc   string
+	file  string
 }
 
 // A source is the place of a module's text.
@@ -31,7 +45,7 @@ type source struct {
 // NewLibrary returns the library of the modules in files. It finds them by lines that begin
 // with the word module, behind which a name stands.
 func NewLibrary(files map[string]string) (*Library, error) {
-	l := &Library{files: files, sources: map[string]source{}}
+	l := &Library{files: files, sources: map[string]source{}, words: map[string][]string{}, homes: map[string]string{}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		text := files[file]
 		if len(text) > maxText {
@@ -44,14 +58,13 @@ func NewLibrary(files map[string]string) (*Library, error) {
 	return l, nil
 }
 
-// add adds the modules of a file.
+// add adds the modules of a file, and the keys of their parameters.
 func (l *Library) add(file, text string) error {
-	name, from, fromLine := "", 0, 1 // of the module that is being read; what is in front of the first one must be comments
+	name, from, fromLine := "", 0, 1 // of the module that is being read; in front of the first one is what they have in common
 	end := func(to int) error {
 		s := source{file, fromLine, text[from:to]}
 		if name == "" {
-			_, err := syntax.ParseFrom(file, 1, s.text)
-			return l.located(err)
+			return l.addHead(s)
 		}
 		if other, twice := l.sources[name]; twice {
 			return fmt.Errorf("%s:%d: module %s is defined twice, first at %s:%d", file, fromLine, name, other.file, other.line)
@@ -64,20 +77,70 @@ func (l *Library) add(file, text string) error {
 		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 			next = at + n + 1
 		}
-		if found := moduleName(text[at:next]); found != "" {
+		if found := nameBehind("module", text[at:next]); found != "" {
 			if err := end(at); err != nil {
 				return err
 			}
 			name, from, fromLine = found, at, line
+		} else if param := nameBehind("param", strings.TrimLeft(text[at:next], " \t")); param != "" {
+			if err := l.addKeys(file, line, name, param); err != nil {
+				return err
+			}
 		}
 		at = next
 	}
 	return end(len(text))
 }
 
-// moduleName returns the name of the module that a line begins; "" if it begins none.
-func moduleName(line string) string {
-	rest, ok := strings.CutPrefix(line, "module")
+// addHead adds the sections and lists of words in front of the modules of a file.
+func (l *Library) addHead(s source) error {
+	f, err := syntax.ParseFrom(s.file, s.line, s.text)
+	if err != nil {
+		return l.located(err)
+	}
+	for _, h := range f.Heads {
+		if w := h.Words; w != nil {
+			l.words[w.Name] = w.List
+			continue
+		}
+		l.sections = append(l.sections, Section{h.Section.Name, h.Section.At, h.Section.Whole, l.docAt(h.Section.Pos), s.file})
+	}
+	return nil
+}
+
+// addKeys adds the keys of a parameter: one in each section of its file, or one at the top.
+func (l *Library) addKeys(file string, line int, module, param string) error {
+	sections := l.sectionsOf(file)
+	if sections == nil {
+		sections = []string{""}
+	}
+	for _, section := range sections {
+		key := join(section, param)
+		if other, twice := l.homes[key]; twice {
+			at := lexer.Position{Filename: file, Line: line, Column: 1 + strings.Index(l.line(lexer.Position{Filename: file, Line: line}), "param")}
+			if other == module {
+				return l.errorAt(at, "parameter %s is declared twice", param)
+			}
+			return l.errorAt(at, "parameter %s of module %s is declared in module %s: write use %s from %s", key, module, other, param, other)
+		}
+		l.homes[key] = module
+	}
+	return nil
+}
+
+// sectionsOf returns the sections whose keys are the parameters of a file.
+func (l *Library) sectionsOf(file string) (names []string) {
+	for _, s := range l.sections {
+		if s.file == file {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// nameBehind returns the name behind a word that begins a line; "" if it does not.
+func nameBehind(word, line string) string {
+	rest, ok := strings.CutPrefix(line, word)
 	if !ok || rest == "" || rest[0] != ' ' && rest[0] != '\t' {
 		return ""
 	}
@@ -97,21 +160,85 @@ func (l *Library) Names() []string { return slices.Sorted(maps.Keys(l.sources)) 
 // A module is a parsed module, with what its text says for every instance.
 type module struct {
 	*syntax.Module
-	params map[string]*syntax.Param
+	params map[string]*param       // that it declares or uses
 	partly map[*syntax.If][]string // names that some branches of a condition bind, but not all
 }
 
-func newModule(m *syntax.Module) *module {
-	out := &module{m, map[string]*syntax.Param{}, map[*syntax.If][]string{}}
+// A Declared is a parameter where it is declared.
+type Declared struct {
+	Module, Name string
+	Given        bool     // it follows from the model's files
+	Sections     []string // whose key it is; nil: one at the top
+}
+
+// A param is a parameter of the module that declares it.
+type param struct {
+	*syntax.Param
+	home  Declared
+	kind  string   // int, float, bool or word
+	words []string // that it may be; nil: any
+}
+
+// newModule finds the parameters and conditions of a module.
+func (l *Library) newModule(m *syntax.Module) (*module, error) {
+	out := &module{m, map[string]*param{}, map[*syntax.If][]string{}}
 	for _, it := range m.Items {
-		if it.Param != nil {
-			out.params[it.Param.Name] = it.Param
-		}
-		if it.Stmt != nil {
+		switch {
+		case it.Param != nil:
+			p, err := l.newParam(m.Name, it.Param)
+			if err != nil {
+				return nil, err
+			}
+			out.params[p.Name] = p
+		case it.Use != nil:
+			if err := l.use(out, it.Use); err != nil {
+				return nil, err
+			}
+		case it.Stmt != nil:
 			out.conditions([]*syntax.Stmt{it.Stmt})
 		}
 	}
-	return out
+	return out, nil
+}
+
+func (l *Library) newParam(home string, p *syntax.Param) (*param, error) {
+	names := p.Type.Names
+	out := &param{Param: p, home: Declared{Module: home, Name: p.Name, Given: p.Given, Sections: l.sectionsOf(p.Pos.Filename)}, kind: "word", words: names}
+	if len(names) == 1 && l.words[names[0]] == nil {
+		out.kind, out.words = names[0], nil
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return l.words[name] != nil }); i >= 0 { // a list of words
+		out.words = slices.Concat(names[:i], l.words[names[i]], names[i+1:])
+	}
+	if !slices.Contains([]string{"int", "float", "bool", "word"}, out.kind) {
+		return nil, l.errorAt(p.Type.Pos, "unknown type %s, want int, float, bool, word, a list of words, or words with | between them", out.kind)
+	}
+	return out, nil
+}
+
+// use adds the parameters of another module.
+func (l *Library) use(m *module, u *syntax.Use) error {
+	home, err := l.text(u.From)
+	if err != nil {
+		return l.errorAt(u.Pos, "%v", err)
+	}
+	for _, name := range u.Names {
+		var known []string
+		for _, it := range home.Items {
+			if it.Param == nil {
+				continue
+			}
+			if known = append(known, it.Param.Name); it.Param.Name == name {
+				if m.params[name], err = l.newParam(home.Name, it.Param); err != nil {
+					return err
+				}
+			}
+		}
+		if m.params[name] == nil {
+			return l.errorAt(u.Pos, "module %s declares no parameter %s%s", u.From, name, spelling.DidYouMean(name, known))
+		}
+	}
+	return nil
 }
 
 // conditions finds the names of all conditions in statements.
@@ -140,6 +267,22 @@ func (l *Library) module(name string) (*module, error) {
 	if m, ok := l.parsed.Load(name); ok {
 		return m.(*module), nil
 	}
+	text, err := l.text(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := l.newModule(text)
+	if err == nil {
+		l.parsed.Store(name, m)
+	}
+	return m, err
+}
+
+// text returns the parsed text of a module.
+func (l *Library) text(name string) (*syntax.Module, error) {
+	if m, ok := l.texts.Load(name); ok {
+		return m.(*syntax.Module), nil
+	}
 	s, ok := l.sources[name]
 	if !ok {
 		return nil, fmt.Errorf("no module %s%s", name, spelling.DidYouMean(name, l.Names()))
@@ -148,9 +291,13 @@ func (l *Library) module(name string) (*module, error) {
 	if err != nil {
 		return nil, l.located(err)
 	}
-	m := newModule(f.Modules[0])
-	l.parsed.Store(name, m)
-	return m, nil
+	l.texts.Store(name, f.Modules[0])
+	return f.Modules[0], nil
+}
+
+// errorAt returns an error at a place of the text.
+func (l *Library) errorAt(at lexer.Position, format string, args ...any) error {
+	return &Error{Pos: at, Msg: fmt.Sprintf(format, args...), Line: l.line(at)}
 }
 
 // located returns an error of a text with its line.
@@ -160,84 +307,6 @@ func (l *Library) located(err error) error {
 		return err
 	}
 	return &Error{Pos: e.Pos, Msg: e.Msg, Line: l.line(e.Pos)}
-}
-
-// A Module is what the documentation says of a module.
-type Module struct {
-	Name   string      `json:"name"`
-	Doc    string      `json:"doc"` // the comment above it
-	File   string      `json:"file"`
-	Line   int         `json:"line"`
-	Args   []string    `json:"arguments"`
-	Params []Parameter `json:"parameters"`
-	Text   string      `json:"text"` // with the comment
-}
-
-// A Parameter is what the documentation says of a parameter.
-type Parameter struct {
-	Name    string `json:"name"`
-	Type    string `json:"type"`
-	Default string `json:"default,omitempty"` // "": none
-	Layered bool   `json:"per_layer,omitempty"`
-	Doc     string `json:"doc,omitempty"` // the comment behind it, or above
-}
-
-// Modules returns all modules, by their places.
-func (l *Library) Modules() ([]*Module, error) {
-	var out []*Module
-	for _, name := range l.Names() {
-		m, err := l.Module(name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b *Module) int { return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line) })
-	return out, nil
-}
-
-// Module returns a module by its name.
-func (l *Library) Module(name string) (*Module, error) {
-	parsed, err := l.module(name)
-	if err != nil {
-		return nil, err
-	}
-	s := l.sources[name]
-	lines := strings.Split(l.files[s.file], "\n")
-	from := s.line - 1
-	for from > 0 && strings.HasPrefix(lines[from-1], "#") {
-		from--
-	}
-	text := s.text[:strings.LastIndex(s.text, "\n}")+2]
-	out := &Module{Name: name, Doc: comment(lines[from : s.line-1]), File: s.file, Line: s.line, Text: strings.Join(append(lines[from:s.line-1:s.line-1], text), "\n")}
-	for _, a := range parsed.Args {
-		out.Args = append(out.Args, a.Name)
-	}
-	for _, it := range parsed.Items {
-		p := it.Param
-		if p == nil {
-			continue
-		}
-		_, text, behind := strings.Cut(lines[p.Pos.Line-1], " #")
-		if above := strings.TrimSpace(lines[p.Pos.Line-2]); !behind && strings.HasPrefix(above, "#") {
-			text = above[1:]
-		}
-		doc := Parameter{Name: p.Name, Type: typeText(p.Type), Layered: p.Layered, Doc: strings.TrimSpace(text)}
-		if p.Default != nil {
-			doc.Default = p.Default.String()
-		}
-		out.Params = append(out.Params, doc)
-	}
-	return out, nil
-}
-
-// comment returns the text of lines that begin with #.
-func comment(lines []string) string {
-	var doc []string
-	for _, line := range lines {
-		doc = append(doc, strings.TrimSpace(strings.TrimPrefix(line, "#")))
-	}
-	return strings.Join(doc, " ")
 }
 
 // line returns the line of a position; "" if the library does not have it.

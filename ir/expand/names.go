@@ -13,9 +13,37 @@ import (
 // ask for, as an instance of no path, sorted: with {i} for the number of a layer, and {j} for
 // other numbers.
 func (l *Library) Tensors(root string) ([]string, error) {
+	w := l.walk(root)
+	return slices.Sorted(maps.Keys(w.names)), w.err
+}
+
+// Reached returns the keys of the top that modules have which may be in an instance of one of the
+// given names, or have one of these names; sorted.
+func (l *Library) Reached(root string, names []string) ([]string, error) {
+	w, keys := l.walk(root), map[string]bool{}
+	for at := range w.seen {
+		inside := slices.ContainsFunc(strings.Split(at[1], "."), func(part string) bool { return slices.Contains(names, part) })
+		if !inside && !slices.Contains(names, at[0]) {
+			continue
+		}
+		m, err := l.module(at[0])
+		if err != nil {
+			return nil, err
+		}
+		for name, p := range m.params {
+			if len(p.home.Sections) == 0 && !p.Given {
+				keys[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys)), w.err
+}
+
+// walk visits a module, as an instance of no path, and those that it calls.
+func (l *Library) walk(root string) *nameWalk {
 	w := &nameWalk{lib: l, seen: map[[2]string]bool{}, names: map[string]bool{}}
 	w.module(root, "")
-	return slices.Sorted(maps.Keys(w.names)), w.err
+	return w
 }
 
 type nameWalk struct {

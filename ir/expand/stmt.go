@@ -12,7 +12,7 @@ import (
 )
 
 // param sets a parameter, unless the call does: by what the model says, or by its default.
-func (f *frame) param(p *syntax.Param) {
+func (f *frame) param(p *param) {
 	f.step(p.Pos)
 	if f.args[p.Name] {
 		return
@@ -20,33 +20,31 @@ func (f *frame) param(p *syntax.Param) {
 	if _, twice := f.vars.get(p.Name); twice {
 		f.fail("parameter %s has the name of an argument or of another parameter", p.Name)
 	}
-	v, set := f.host.Param(f.module.Name, f.path, p.Name)
+	v, set := f.host.Param(&p.home, f.module.Name, f.path)
+	if set && p.Layered {
+		v, set = f.entry(v)
+	}
 	switch {
 	case set:
 	case p.Default != nil:
 		v = f.eval(p.Default)
 	default:
-		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
-	}
-	if p.Layered {
-		v = f.entry(p, v)
+		f.fail("%s is not set; want %s", p.Name, p.typeText())
 	}
 	f.at = p.Pos
 	f.vars.set(p.Name, f.convert(p, v))
 }
 
 // entry returns the entry of a list by layer that is the instance's; the list is repeated.
-func (f *frame) entry(p *syntax.Param, v any) any {
+func (f *frame) entry(v any) (any, bool) {
 	list := reflect.ValueOf(v)
 	switch {
 	case list.Kind() != reflect.Slice:
-		return v
+		return v, true
 	case list.Len() > 0:
-		return list.Index(f.layer() % list.Len()).Interface()
-	case p.Default == nil:
-		f.fail("parameter %s of module %s has no default and is not set", p.Name, f.module.Name)
+		return list.Index(f.layer() % list.Len()).Interface(), true
 	}
-	return f.eval(p.Default)
+	return nil, false
 }
 
 // layer returns the number of the layer that the instance is in; 0 outside of layers.

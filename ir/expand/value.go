@@ -3,10 +3,11 @@ package expand
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
@@ -148,11 +149,11 @@ func plainList[T any](f *frame, list []T) []any {
 }
 
 // convert makes a value one of a parameter's type.
-func (f *frame) convert(p *syntax.Param, v any) any {
+func (f *frame) convert(p *param, v any) any {
 	v = f.plain(v)
 	if v == nil { // a parameter whose default is None may be absent
 		if p.Default == nil || p.Default.Text != "None" {
-			f.fail("%s is None, want %s", p.Name, typeText(p.Type))
+			f.fail("%s is None, want %s", p.Name, p.typeText())
 		}
 		return nil
 	}
@@ -172,26 +173,20 @@ func (f *frame) convert(p *syntax.Param, v any) any {
 }
 
 // typeText returns what a parameter must be.
-func typeText(t *syntax.ParamType) string {
-	text := t.Name
-	for i, w := range t.Words {
-		if i > 0 {
-			text += ", "
-		}
-		text += w
+func (p *param) typeText() string {
+	text := p.kind
+	if p.words != nil {
+		text = "one of " + strings.Join(p.words, ", ")
 	}
-	if len(t.Words) > 1 {
-		text = "one of " + text
-	}
-	if t.List {
+	if p.Type.List {
 		return "a list of " + text
 	}
 	return text
 }
 
-func (f *frame) element(p *syntax.Param, v any) any {
+func (f *frame) element(p *param, v any) any {
 	ok := false
-	switch p.Type.Name {
+	switch p.kind {
 	case "int":
 		_, ok = v.(int)
 	case "float":
@@ -200,22 +195,14 @@ func (f *frame) element(p *syntax.Param, v any) any {
 		}
 	case "bool":
 		_, ok = v.(bool)
-	case "word":
-		_, ok = v.(string)
-	case "":
-		s, isWord := v.(string)
-		for _, w := range p.Type.Words {
-			ok = ok || isWord && strconv.Quote(s) == w
-		}
-		if !ok && isWord {
-			f.fail("%s is %s, want %s%s", p.Name, show(v), typeText(p.Type), spelling.DidYouMean(strconv.Quote(s), p.Type.Words))
-		}
 	default:
-		f.at = p.Type.Pos
-		f.fail("unknown type %s, want int, float, bool, word or a choice of words in quotes", p.Type.Name)
+		var word string
+		if word, ok = v.(string); ok && p.words != nil && word != "" && !slices.Contains(p.words, word) {
+			f.fail("%s is %s, want %s%s", p.Name, show(v), p.typeText(), spelling.DidYouMean(word, p.words))
+		}
 	}
 	if !ok {
-		f.fail("%s is %s, want %s", p.Name, show(v), typeText(p.Type))
+		f.fail("%s is %s, want %s", p.Name, show(v), p.typeText())
 	}
 	return v
 }

@@ -10,9 +10,33 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// A File is the modules of a file.
+// A File is the modules of a file, and in front of them what they have in common.
 type File struct {
-	Modules []*Module `parser:"EOL* (@@ EOL*)*"`
+	Heads   []*Head   `parser:"EOL* (@@ EOL+)*"`
+	Modules []*Module `parser:"(@@ EOL*)*"`
+}
+
+// A Head is a section or a list of words.
+type Head struct {
+	Section *Section `parser:"@@"`
+	Words   *Words   `parser:"| @@"`
+}
+
+// A Section says that the parameters of a file are keys of a section, which may be nested. It is
+// about the instances of some names; without them, of its own. A whole section replaces those of
+// the settings below it.
+type Section struct {
+	Pos   lexer.Position
+	Name  string   `parser:"'section' @(Ident ('.' Ident)*)"`
+	At    []string `parser:"('at' @Ident (',' @Ident)*)?"`
+	Whole bool     `parser:"@'whole'?"`
+}
+
+// Words is a list of words that parameters of several modules may be.
+type Words struct {
+	Pos  lexer.Position
+	Name string   `parser:"'words' @Ident '='"`
+	List []string `parser:"@Ident ('|' @Ident)*"`
 }
 
 // A Module is what a file names: a module of the library, with arguments, or all graphs of
@@ -35,25 +59,35 @@ type Arg struct {
 type Item struct {
 	Graph *Graph `parser:"@@"`
 	Param *Param `parser:"| @@"`
+	Use   *Use   `parser:"| @@"`
 	Stmt  *Stmt  `parser:"| @@"`
 }
 
-// A Param is a parameter of a module.
+// A Param is a parameter of a module. One that is given follows from the model's files.
 type Param struct {
 	Pos     lexer.Position
-	Name    string     `parser:"'param' @Ident ':'"`
+	Given   bool       `parser:"(@'given' | 'param')"`
+	Name    string     `parser:"@Ident ':'"`
 	Type    *ParamType `parser:"@@"`
 	Layered bool       `parser:"@('per' 'layer')?"`
 	Default *Expr      `parser:"('=' @@)?"`
+	Where   *Expr      `parser:"('where' @@"`      // true of all values but the default
+	Want    string     `parser:"(',' @String)?)?"` // what an error says in place of it
 }
 
-// A ParamType is int, float, bool, word or list of one of them, or the words that the
-// parameter may be.
+// A ParamType is int, float, bool, word or list of one of them, the name of a list of words, or
+// the words that the parameter may be.
 type ParamType struct {
 	Pos   lexer.Position
 	List  bool     `parser:"@('list' 'of')?"`
-	Name  string   `parser:"( @Ident"`
-	Words []string `parser:"| @String ('|' @String)* )"`
+	Names []string `parser:"@Ident ('|' @Ident)*"`
+}
+
+// A Use is parameters of another module that this one has too.
+type Use struct {
+	Pos   lexer.Position
+	Names []string `parser:"'use' @Ident (',' @Ident)*"`
+	From  string   `parser:"'from' @Ident"`
 }
 
 // A Check is a condition of parameters and shapes, and what the error says if it is false.

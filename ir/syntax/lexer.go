@@ -31,7 +31,7 @@ var symbols = map[string]lexer.TokenType{
 
 // keywords are the words that begin a statement or a part of one. No name of a module is one
 // of them without quotes.
-var keywords = []string{"module", "param", "check", "weight", "state", "graph", "input", "yield", "from", "repeat", "fuse", "par", "if", "elif", "else", "for", "as"}
+var keywords = []string{"module", "param", "given", "use", "check", "weight", "state", "graph", "input", "yield", "from", "repeat", "fuse", "par", "if", "elif", "else", "for", "as"}
 
 // operators are the longest first.
 var operators = []string{"..", ">=", "<=", "==", "!=", "//"}

@@ -18,7 +18,7 @@ import (
 
 const head = `# Model spec
 
-Generated from the types in ` + "`spec`" + ` by ` + "`go generate ./tools/gen/specdoc`" + `; do not edit.
+Generated from the types in ` + "`spec`" + ` and the parameters of [modules](../modules.md) by ` + "`go generate ./tools/gen/specdoc`" + `; do not edit.
 
 A model spec is a YAML file. [Add a model](../add-a-model.md) shows how to write one. Most keys have a default that comes from
 the model's ` + "`config.json`" + ` or from its family in [models/families](../../models/families). Below ` + "`network_structure`" + ` a value
@@ -66,13 +66,21 @@ func page() (string, error) {
 func section(b *strings.Builder, title string, n node) {
 	fmt.Fprintf(b, "\n## %s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title)
 	keys := slices.Sorted(maps.Keys(n.Properties))
+	var narrowed []string
 	for _, key := range keys {
 		p := n.Properties[key]
+		if p.Description == spec.NarrowedDoc {
+			narrowed = append(narrowed, "`"+key+"`")
+			continue
+		}
 		value := values(p)
 		if object(p) != nil {
 			value = "a section: [" + key + "](#" + key + ")"
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, value, initial(p), strings.ReplaceAll(p.Description, "|", `\|`))
+	}
+	if narrowed != nil {
+		fmt.Fprintf(b, "\nFor the modules of this section alone, it may also have these keys of [network_structure](#network_structure): %s.\n", strings.Join(narrowed, ", "))
 	}
 	for _, key := range keys {
 		if inner := object(n.Properties[key]); inner != nil {
@@ -96,10 +104,15 @@ func object(n node) *node {
 
 // values describes the values of a key: names, or a type.
 func values(n node) string {
+	for _, a := range n.AnyOf {
+		if len(a.AnyOf) == 2 && a.AnyOf[0].Items != nil {
+			return values(a.AnyOf[1]) + ", or a list by layer"
+		}
+	}
 	if names := words(n); len(names) > 0 {
 		return strings.Join(names, ", ")
 	}
-	for _, a := range append([]node{n}, n.AnyOf...) {
+	for _, a := range append(n.AnyOf[:len(n.AnyOf):len(n.AnyOf)], n) {
 		if a.Items != nil {
 			return "list of " + values(*a.Items)
 		}
