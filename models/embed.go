@@ -78,8 +78,13 @@ func NetworkTypes() []byte {
 }
 
 // Families returns the contents of every family file by name.
-var Families = sync.OnceValue(func() map[string][]byte {
-	found, err := fs.Glob(files, "families/*.yaml")
+var Families = sync.OnceValue(func() map[string][]byte { return familyFiles(".yaml") })
+
+// FamilyModules returns the texts of the modules that single families have, by name of the family.
+var FamilyModules = sync.OnceValue(func() map[string][]byte { return familyFiles(".ifl") })
+
+func familyFiles(ext string) map[string][]byte {
+	found, err := fs.Glob(files, "families/*"+ext)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
@@ -89,7 +94,7 @@ var Families = sync.OnceValue(func() map[string][]byte {
 		if err != nil {
 			panic("bug: " + err.Error())
 		}
-		out[strings.TrimSuffix(path.Base(f), ".yaml")] = b
+		out[strings.TrimSuffix(path.Base(f), ext)] = b
 	}
 	return out
-})
+}

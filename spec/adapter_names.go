@@ -90,7 +90,7 @@ func (f *family) names(config map[string]any, format string) *fileFormat {
 	if format != "" {
 		config["model_file_format"] = format
 	}
-	out := &fileFormat{network: newNetwork()}
+	out := &fileFormat{network: newNetwork(f.modules())}
 	for _, g := range f.chain() {
 		nodes := []*yaml.Node{&g.Network}
 		for i := range g.When {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"gopkg.in/yaml.v3"
 )
@@ -14,9 +15,10 @@ import (
 // keys, wrong types and unknown words are errors with a position.
 type decoder struct {
 	file   string
-	config map[string]any // hyper-parameters that $name refers to
-	set    positions      // output: the position of each key
-	loose  bool           // inside a value taken from config.json: unknown keys are skipped
+	config map[string]any  // hyper-parameters that $name refers to
+	set    positions       // output: the position of each key
+	lib    *expand.Library // whose modules have the keys of network_structure
+	loose  bool            // inside a value taken from config.json: unknown keys are skipped
 }
 
 func (d *decoder) pos(n *yaml.Node) Pos { return Pos{d.file, n.Line, n.Column} }
@@ -113,7 +115,7 @@ func (d *decoder) evaluated(n *yaml.Node, path string) (*decoder, *yaml.Node, er
 		return d, nil, errAt(d.pos(n), "%s: %v", path, err)
 	}
 	place(&m, n.Line, n.Column)
-	return &decoder{file: d.file, config: d.config, set: d.set, loose: true}, &m, nil
+	return &decoder{file: d.file, config: d.config, set: d.set, lib: d.lib, loose: true}, &m, nil
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) error {

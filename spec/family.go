@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/models"
 	"gopkg.in/yaml.v3"
 )
@@ -126,6 +127,29 @@ func (f *family) chain() []*family {
 	}
 	return append(b.chain(), f)
 }
+
+// modules returns the library with the modules of the family and of its bases.
+func (f *family) modules() *expand.Library {
+	if l, ok := familyLibraries.Load(f.name); ok {
+		return l.(*expand.Library)
+	}
+	lib := library()
+	for _, g := range f.chain() {
+		text, own := models.FamilyModules()[g.name]
+		if !own {
+			continue
+		}
+		var err error
+		if lib, err = lib.With(map[string]string{g.name + ".ifl": string(text)}); err != nil {
+			panic("bug: " + err.Error())
+		}
+	}
+	first, _ := familyLibraries.LoadOrStore(f.name, lib)
+	return first.(*expand.Library)
+}
+
+// familyLibraries are the libraries of families by name.
+var familyLibraries sync.Map
 
 // familyTensors are what a family says of stored tensors.
 type familyTensors struct {

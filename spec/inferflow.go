@@ -40,12 +40,13 @@ func (s *Spec) namedActivation() (string, bool) {
 // architecture returns the modules of the family of the architecture that
 // config.json names. It reports false if there is no such family.
 func (s *Spec) architecture() (Network, bool) {
-	n := newNetwork()
+	n := newNetwork(nil)
 	arch, _ := s.Config["model_type"].(string)
 	f, ok := findFamily(arch)
 	if !ok || arch == "" {
 		return n, false
 	}
+	n.lib = f.modules()
 	_, err := f.apply(maps.Clone(s.configFile), &n)
 	return n, err == nil
 }

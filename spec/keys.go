@@ -42,7 +42,9 @@ func (d *decoder) network(node *yaml.Node, n *Network) error {
 		}
 	}
 	n.TensorNameMapping = append(named, below...)
-	return d.params(&rest, "", n.Params)
+	in := *d
+	in.lib = n.modules()
+	return in.params(&rest, "", n.Params)
 }
 
 // networkKey is the key of a model spec whose keys are parameters of modules.
@@ -77,12 +79,12 @@ func (d *decoder) params(node *yaml.Node, section string, out map[string]any) er
 func (d *decoder) param(name, val *yaml.Node, section string, out map[string]any) (given bool, err error) {
 	key := join(section, name.Value)
 	path := join(networkKey, key)
-	if s := sectionNamed(key); s != nil {
+	if s := sectionNamed(d.lib, key); s != nil {
 		return d.section(val, s, path, out)
 	}
-	p, err := library().Key(key)
-	if p == nil && section != "" && !d.loose && slices.Contains(narrowed(section), name.Value) {
-		p, err = library().Key(name.Value)
+	p, err := d.lib.Key(key)
+	if p == nil && section != "" && !d.loose && slices.Contains(narrowed(d.lib, section), name.Value) {
+		p, err = d.lib.Key(name.Value)
 	}
 	if err != nil {
 		return false, errAt(d.pos(name), "%s: %v", path, err)
@@ -91,7 +93,7 @@ func (d *decoder) param(name, val *yaml.Node, section string, out map[string]any
 		if d.loose {
 			return false, nil
 		}
-		return false, errAt(d.pos(name), "unknown key %q%s%s", name.Value, within(strings.TrimSuffix(join(networkKey, section), ".")), suggest(name.Value, keysIn(section)))
+		return false, errAt(d.pos(name), "unknown key %q%s%s", name.Value, within(strings.TrimSuffix(join(networkKey, section), ".")), suggest(name.Value, keysIn(d.lib, section)))
 	}
 	v, given, err := d.paramValue(val, p, path)
 	if given && err == nil {
@@ -140,8 +142,8 @@ func (d *decoder) paramValue(node *yaml.Node, p *expand.Parameter, path string) 
 var paramTypes = map[string]reflect.Type{"int": reflect.TypeFor[int](), "float": reflect.TypeFor[float64](), "bool": reflect.TypeFor[bool](), "word": reflect.TypeFor[string]()}
 
 // sectionNamed returns the section of a name; nil if there is none.
-func sectionNamed(name string) (found *expand.Section) {
-	for _, s := range library().Sections() { // several files may have parameters of it
+func sectionNamed(lib *expand.Library, name string) (found *expand.Section) {
+	for _, s := range lib.Sections() { // several files may have parameters of it
 		if s.Name == name && (found == nil || found.Doc == "") {
 			found = &s
 		}
@@ -152,9 +154,9 @@ func sectionNamed(name string) (found *expand.Section) {
 // checkParams returns an error for a value that a parameter must not have.
 func (s *Spec) checkParams() error {
 	for _, key := range slices.Sorted(maps.Keys(s.Network.Params)) {
-		p, err := library().Key(key)
+		p, err := s.Network.modules().Key(key)
 		if p == nil && err == nil { // one of the top, in a section
-			p, err = library().Key(key[strings.LastIndexByte(key, '.')+1:])
+			p, err = s.Network.modules().Key(key[strings.LastIndexByte(key, '.')+1:])
 		}
 		if err == nil {
 			err = p.Accepts(s.Network.Params[key])
@@ -168,24 +170,24 @@ func (s *Spec) checkParams() error {
 }
 
 // narrowed returns the keys of the top that modules of a section have.
-func narrowed(section string) []string {
-	names := append([]string{section[strings.LastIndexByte(section, '.')+1:]}, sectionNamed(section).At...)
-	keys, err := library().Reached(rootModule, names)
+func narrowed(lib *expand.Library, section string) []string {
+	names := append([]string{section[strings.LastIndexByte(section, '.')+1:]}, sectionNamed(lib, section).At...)
+	keys, err := lib.Reached(rootModule, names)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
-	return slices.DeleteFunc(keys, func(name string) bool { return library().Declares(join(section, name)) })
+	return slices.DeleteFunc(keys, func(name string) bool { return lib.Declares(join(section, name)) })
 }
 
 // keysIn returns the keys of a section, or of the top.
-func keysIn(section string) (names []string) {
+func keysIn(lib *expand.Library, section string) (names []string) {
 	prefix := join(section, "")
-	for _, key := range library().Keys() {
+	for _, key := range lib.Keys() {
 		if name, ok := strings.CutPrefix(key, prefix); ok && !strings.Contains(name, ".") {
 			names = append(names, name)
 		}
 	}
-	for _, s := range library().Sections() {
+	for _, s := range lib.Sections() {
 		if name, ok := strings.CutPrefix(s.Name, prefix); ok && !strings.Contains(name, ".") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

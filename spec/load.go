@@ -334,7 +334,6 @@ func (s *Spec) applyOptions(opt Options) error {
 // family, then the model spec's own keys. If the model spec states its type, the
 // common values of config.json and the preset of the type replace the family.
 func (s *Spec) buildNetwork(node *yaml.Node) error {
-	s.Network = newNetwork()
 	d := &decoder{file: s.File, config: s.Config, set: s.set}
 	typ := ""
 	if node != nil {
@@ -348,6 +347,7 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+	s.Network = newNetwork(fam.modules())
 	if s.Graph == "" {
 		s.Graph = fam.Graph
 	}

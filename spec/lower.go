@@ -80,7 +80,7 @@ func (l *lowerer) located(err error) error {
 	}
 	keys := []string{}
 	for _, p := range e.Params {
-		for _, key := range keysOf(p, e.Module, siteOf(e.Path).rest) {
+		for _, key := range keysOf(l.Net.modules(), p, e.Module, siteOf(e.Path).rest) {
 			keys = append(keys, join(networkKey, key), join(networkKey, key[:max(strings.LastIndexByte(key, '.'), 0)]))
 		}
 		for _, key := range hyperKeys[p.Name] {
@@ -133,7 +133,7 @@ func newLowerer(m *Model) *lowerer {
 
 // call expands a module of the library.
 func (l *lowerer) call(module, path string, args []any) ([]any, error) {
-	return expand.New(library(), ops.Table, moduleHost{l}).Call(module, path, args, nil)
+	return expand.New(l.Net.modules(), ops.Table, moduleHost{l}).Call(module, path, args, nil)
 }
 
 // stateType returns the element type of the KV cache; without kv_type, f32 for f32 weights.

@@ -148,7 +148,7 @@ type setting struct {
 
 func (l *lowerer) find(p *expand.Declared, at *paramKey) setting {
 	set := l.paramsOf(site{draft: at.at.draft, std: at.at.std})
-	for _, key := range keysOf(p, at.module, at.at.rest) {
+	for _, key := range keysOf(l.Net.modules(), p, at.module, at.at.rest) {
 		v, ok := set[key]
 		if list := reflect.ValueOf(v); !ok || list.Kind() == reflect.Slice && list.Len() == 0 { // as if it were not set
 			continue
@@ -161,20 +161,21 @@ func (l *lowerer) find(p *expand.Declared, at *paramKey) setting {
 // keysOf returns the keys that set a parameter of an instance, the strongest first: those of
 // the module's section and of sections that describe a part of the path in its layer, and its own, in
 // a section or at the top.
-func keysOf(p *expand.Declared, module, path string) (keys []string) {
+func keysOf(lib *expand.Library, p *expand.Declared, module, path string) (keys []string) {
 	add := func(section string) {
 		key := section + "." + p.Name
-		if slices.Contains(p.Sections, section) || !library().Declares(key) { // a section's own key of the name is another parameter
+		if slices.Contains(p.Sections, section) || !lib.Declares(key) { // a section's own key of the name is another parameter
 			keys = append(keys, key)
 		}
 	}
+	names := sectionNames(lib)
 	add(module)
 	for section := path; section != ""; {
-		add(sectionOf(section))
+		add(sectionOf(names, section))
 		section = section[:max(strings.LastIndexByte(section, '.'), 0)]
 	}
 	if last := path[strings.LastIndexByte(path, '.')+1:]; last != path {
-		add(sectionOf(last))
+		add(sectionOf(names, last))
 	}
 	switch {
 	case p.Given || len(p.Sections) == 0:
@@ -185,21 +186,21 @@ func keysOf(p *expand.Declared, module, path string) (keys []string) {
 	return keys
 }
 
-// sectionNames are the names of sections by those of the instances that they are about.
-var sectionNames = sync.OnceValue(func() map[string]string {
+// sectionNames returns the names of sections by those of the instances that they are about.
+func sectionNames(lib *expand.Library) map[string]string {
 	out := map[string]string{}
-	for _, s := range library().Sections() {
+	for _, s := range lib.Sections() {
 		for _, instance := range s.At {
 			out[instance] = s.Name
 		}
 	}
 	return out
-})
+}
 
 // sectionOf returns the section that describes the module at a path.
-func sectionOf(path string) string {
+func sectionOf(names map[string]string, path string) string {
 	first, rest, below := strings.Cut(path, ".")
-	if s, ok := sectionNames()[first]; ok {
+	if s, ok := names[first]; ok {
 		first = s
 	}
 	if below {

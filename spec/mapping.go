@@ -120,25 +120,26 @@ func standardName(s string) string {
 	return s
 }
 
-// standardNames are the standard names of tensors that the modules of the library may ask for.
-var standardNames = sync.OnceValue(func() []string {
-	names, err := library().Tensors(rootModule)
+// standardNames returns the standard names of tensors that the model's modules may ask for.
+func (s *Spec) standardNames() []string {
+	names, err := s.Network.modules().Tensors(rootModule)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
 	return names
-})
+}
 
 // checkStandard returns an error for an entry whose value is no standard name.
 func (s *Spec) checkStandard() error {
+	known := s.standardNames()
 	for _, e := range slices.Concat(s.Network.TensorNameMapping, s.Network.AttentionTensorNames) {
 		name := standardName(e.Val)
 		form := strings.Replace(name, secondPart, "", 1)
-		if slices.Contains(standardNames(), form) || slices.Contains(standardNames(), strings.Replace(form, "dec.", "enc.", 1)) {
+		if slices.Contains(known, form) || slices.Contains(known, strings.Replace(form, "dec.", "enc.", 1)) {
 			continue
 		}
 		hint := ""
-		if n := spelling.Nearest(form, standardNames()); n != "" {
+		if n := spelling.Nearest(form, known); n != "" {
 			hint = "; did you mean " + n + "?"
 		}
 		return errAt(e.Pos, "tensor_name_mapping: %q is not a standard tensor name%s", e.Val, hint)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/models"
 	"gopkg.in/yaml.v3"
 )
@@ -18,18 +19,27 @@ type Network struct {
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"`                                                                                             // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`                                                                                                      // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 
-	Params map[string]any `yaml:"-"` // by key, with dots between those of sections: int, float64, bool, string, or a list of one
+	lib    *expand.Library // of the family
+	Params map[string]any  `yaml:"-"` // by key, with dots between those of sections: int, float64, bool, string, or a list of one
 }
 
-// newNetwork returns a Network that sets nothing.
-func newNetwork() Network { return Network{Params: map[string]any{}} }
+// newNetwork returns a Network of modules of a library that sets nothing.
+func newNetwork(lib *expand.Library) Network { return Network{lib: lib, Params: map[string]any{}} }
+
+// modules is the library of the modules that the network is of.
+func (n *Network) modules() *expand.Library {
+	if n.lib == nil {
+		return library()
+	}
+	return n.lib
+}
 
 // Param returns the value of a key: as it is set, or else its default; nil if it has none.
 func (n *Network) Param(key string) any {
 	if v, ok := n.Params[key]; ok {
 		return v
 	}
-	p, err := library().Key(key)
+	p, err := n.modules().Key(key)
 	if err != nil || p == nil {
 		panic("bug: no key " + key + " of network_structure")
 	}

@@ -38,12 +38,12 @@ type schemaNode = map[string]any
 // Schema returns the JSON Schema (2020-12) of a model spec, for editors. Load
 // rejects everything that the schema rejects, and also checks the model's files.
 func Schema() []byte {
-	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource, draftSource)}
+	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource, draftSource), lib: library()}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model spec"
 	root["properties"].(schemaNode)["iflow"].(schemaNode)["enum"] = []any{Version, nil}
-	network := s.structure(reflect.ValueOf(newNetwork()), true)
+	network := s.structure(reflect.ValueOf(newNetwork(nil)), true)
 	s.params(network["properties"].(schemaNode), "")
 	network["description"] = s.docs["Spec.Network"]
 	root["properties"].(schemaNode)["network_structure"] = network
@@ -57,6 +57,7 @@ func Schema() []byte {
 // A schemer generates schemas of Go types by the rules of the decoder.
 type schemer struct {
 	docs map[string]string // field comments by Type.Field
+	lib  *expand.Library
 }
 
 // structure returns the schema of a struct's keys; v holds their defaults.
@@ -92,13 +93,13 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 
 // params adds the keys of a section of network_structure, or of the top.
 func (s schemer) params(properties schemaNode, section string) {
-	for _, name := range keysIn(section) {
+	for _, name := range keysIn(s.lib, section) {
 		key := join(section, name)
-		if inner := sectionNamed(key); inner != nil {
+		if inner := sectionNamed(s.lib, key); inner != nil {
 			p := schemaNode{"type": []any{"object", "null"}, "properties": schemaNode{}, "additionalProperties": false}
 			s.params(p["properties"].(schemaNode), key)
 			properties[name] = expressible(p, inner.Doc)
-		} else if p, err := library().Key(key); p != nil && err == nil { // no field of Network
+		} else if p, err := s.lib.Key(key); p != nil && err == nil { // no field of Network
 			properties[name] = expressible(s.param(p), p.Doc)
 			if v := reflect.ValueOf(p.Default); v.IsValid() && v.Kind() != reflect.Slice && !v.IsZero() {
 				properties[name].(schemaNode)["default"] = p.Default
@@ -108,8 +109,8 @@ func (s schemer) params(properties schemaNode, section string) {
 	if section == "" {
 		return
 	}
-	for _, name := range narrowed(section) {
-		if p, err := library().Key(name); p != nil && err == nil {
+	for _, name := range narrowed(s.lib, section) {
+		if p, err := s.lib.Key(name); p != nil && err == nil {
 			properties[name] = expressible(s.param(p), NarrowedDoc)
 		}
 	}

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"reflect"
 	"regexp"
@@ -31,6 +32,9 @@ func (s *Spec) YAML() ([]byte, error) {
 			put(root, tag, n)
 		}
 	}
+	if name := s.ownFamily(); name != "" {
+		put(root, "family", scalarNode(name))
+	}
 	baseline, hyper, err := s.baseline()
 	if err != nil {
 		return nil, err
@@ -51,21 +55,29 @@ func (s *Spec) YAML() ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
+// ownFamily returns the name of the model's family if that has modules of its own; "" if not.
+func (s *Spec) ownFamily() string {
+	arch, _ := s.Config["model_type"].(string)
+	if f, ok := findFamily(cmp.Or(s.Family, arch)); ok && s.Network.modules() != library() {
+		return f.name
+	}
+	return ""
+}
+
 // hyperNames are the parameters that hyperparameters reads and that a family may
 // change.
 var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings",
 	"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"}
 
-// baseline returns the Network that a model spec with a stated type starts from
-// with this config.json, and the hyper-parameters in which the model differs.
+// baseline returns the Network that the printed model spec starts from with this config.json, and the hyper-parameters in which the model differs.
 func (s *Spec) baseline() (*Network, map[string]any, error) {
 	config := maps.Clone(s.configFile)
 	if config == nil {
 		config = map[string]any{}
 	}
-	n := newNetwork()
-	generic, _ := findFamily("generic")
-	if _, err := generic.apply(config, &n); err != nil {
+	f, _ := findFamily(cmp.Or(s.ownFamily(), "generic"))
+	n := newNetwork(f.modules())
+	if _, err := f.apply(config, &n); err != nil {
 		return nil, nil, err
 	}
 	hyper := map[string]any{}
@@ -128,13 +140,13 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 
 // putParams adds the keys of a section, or of the top.
 func (n *Network) putParams(to *yaml.Node, baseline *Network, section string) {
-	for _, name := range keysIn(section) {
+	for _, name := range keysIn(n.modules(), section) {
 		key := join(section, name)
-		if s := sectionNamed(key); s != nil {
+		if s := sectionNamed(n.modules(), key); s != nil {
 			n.putSection(to, baseline, s, name)
 			continue
 		}
-		p, err := library().Key(key)
+		p, err := n.modules().Key(key)
 		if p == nil || err != nil {
 			continue // a field of Network
 		}
@@ -152,11 +164,11 @@ func (n *Network) putSection(to *yaml.Node, baseline *Network, s *expand.Section
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	if n.putParams(m, baseline, s.Name); s.Whole && len(m.Content) > 0 {
 		m.Content = nil
-		none := newNetwork()
+		none := newNetwork(n.lib)
 		n.putParams(m, &none, s.Name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Params)) { // of the top, for the modules of the section
-		if name, ok := strings.CutPrefix(key, s.Name+"."); ok && !library().Declares(key) && !strings.Contains(name, ".") {
+		if name, ok := strings.CutPrefix(key, s.Name+"."); ok && !n.modules().Declares(key) && !strings.Contains(name, ".") {
 			put(m, name, flow(scalarNode(n.Params[key])))
 		}
 	}

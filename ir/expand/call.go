@@ -49,6 +49,13 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 		}
 		return f.callOp(def, e, args, names)
 	}
+	if lib := f.module.below; e.Text == "base" && lib != nil { // what the module replaces, in its own instance
+		m, err := lib.module(f.module.Name)
+		if err != nil {
+			panic(failure{err})
+		}
+		return f.call(m, e, f.path, args, f.named(e))
+	}
 	m, err := f.lib.module(e.Text)
 	if err != nil {
 		known := slices.Concat(f.lib.Names(), slices.Sorted(maps.Keys(f.ops)), functionNames())

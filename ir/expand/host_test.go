@@ -105,6 +105,11 @@ func expanded(text string, h *testHost) (results []any, made string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
+	return expandedBy(lib, h)
+}
+
+// expandedBy expands module main of a library.
+func expandedBy(lib *Library, h *testHost) (results []any, made string, err error) {
 	m, err := lib.module("main")
 	if err != nil {
 		return nil, "", err

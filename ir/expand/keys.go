@@ -170,7 +170,11 @@ func (l *Library) Key(key string) (*Parameter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := l.parameter(m.params[key[strings.LastIndexByte(key, '.')+1:]])
+	declared := m.params[key[strings.LastIndexByte(key, '.')+1:]]
+	if declared == nil { // by what the module replaces
+		return m.below.Key(key)
+	}
+	p := l.parameter(declared)
 	l.keys.Store(key, p)
 	return p, nil
 }

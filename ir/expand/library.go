@@ -16,14 +16,16 @@ import (
 
 // A Library is modules by name. A module is parsed when it is first used.
 type Library struct {
-	files    map[string]string // by name
-	sources  map[string]source
-	sections []Section
-	words    map[string][]string // lists of words by name
-	homes    map[string]string   // modules that declare parameters, by key
-	texts    sync.Map            // *syntax.Module by name
-	parsed   sync.Map            // *module by name
-	keys     sync.Map            // *Parameter by key
+	below      *Library          // whose modules it has too, unless it replaces them; nil: none
+	files      map[string]string // by name
+	sources    map[string]source
+	sections   []Section
+	words      map[string][]string // lists of words by name
+	homes      map[string]string   // modules that declare parameters, by key
+	redeclared map[string]bool     // keys of modules that replace others, which declare them too
+	texts      sync.Map            // *syntax.Module by name
+	parsed     sync.Map            // *module by name
+	keys       sync.Map            // *Parameter by key
 }
 
 // A Section is one of the settings of a model: keys that are about some modules only.
@@ -46,16 +48,32 @@ type source struct {
 // with the word module, behind which a name stands.
 func NewLibrary(files map[string]string) (*Library, error) {
 	l := &Library{files: files, sources: map[string]source{}, words: map[string][]string{}, homes: map[string]string{}}
+	return l, l.addAll(files)
+}
+
+func (l *Library) addAll(files map[string]string) error {
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		text := files[file]
 		if len(text) > maxText {
-			return nil, fmt.Errorf("%s: the text has more than %d bytes", file, maxText)
+			return fmt.Errorf("%s: the text has more than %d bytes", file, maxText)
 		}
 		if err := l.add(file, text); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return l, nil
+	return nil
+}
+
+// With returns a library with the modules of more files. They replace those of the same names.
+func (l *Library) With(files map[string]string) (*Library, error) {
+	out := &Library{below: l, files: maps.Clone(l.files), sources: maps.Clone(l.sources), sections: slices.Clone(l.sections), words: maps.Clone(l.words), homes: maps.Clone(l.homes), redeclared: map[string]bool{}}
+	maps.Copy(out.files, files)
+	return out, out.addAll(files)
+}
+
+// owns reports whether a module is of the library itself, not of the one below.
+func (l *Library) owns(name string) bool {
+	return l.below == nil || l.sources[name] != l.below.sources[name]
 }
 
 // add adds the modules of a file, and the keys of their parameters.
@@ -66,7 +84,7 @@ func (l *Library) add(file, text string) error {
 		if name == "" {
 			return l.addHead(s)
 		}
-		if other, twice := l.sources[name]; twice {
+		if other, twice := l.sources[name]; twice && l.owns(name) {
 			return fmt.Errorf("%s:%d: module %s is defined twice, first at %s:%d", file, fromLine, name, other.file, other.line)
 		}
 		l.sources[name] = s
@@ -116,7 +134,11 @@ func (l *Library) addKeys(file string, line int, module, param string) error {
 	}
 	for _, section := range sections {
 		key := join(section, param)
-		if other, twice := l.homes[key]; twice {
+		other, twice := l.homes[key]
+		if again := l.below != nil && l.below.homes[key] == module && !l.redeclared[key]; again { // by a module that replaces another
+			l.redeclared[key], twice = true, false
+		}
+		if twice {
 			at := lexer.Position{Filename: file, Line: line, Column: 1 + strings.Index(l.line(lexer.Position{Filename: file, Line: line}), "param")}
 			if other == module {
 				return l.errorAt(at, "parameter %s is declared twice", param)
@@ -160,6 +182,7 @@ func (l *Library) Names() []string { return slices.Sorted(maps.Keys(l.sources)) 
 // A module is a parsed module, with what its text says for every instance.
 type module struct {
 	*syntax.Module
+	below  *Library                // that has the module which this one replaces
 	params map[string]*param       // that it declares or uses
 	partly map[*syntax.If][]string // names that some branches of a condition bind, but not all
 }
@@ -181,7 +204,7 @@ type param struct {
 
 // newModule finds the parameters and conditions of a module.
 func (l *Library) newModule(m *syntax.Module) (*module, error) {
-	out := &module{m, map[string]*param{}, map[*syntax.If][]string{}}
+	out := &module{m, l.replaced(m.Name), map[string]*param{}, map[*syntax.If][]string{}}
 	for _, it := range m.Items {
 		switch {
 		case it.Param != nil:
@@ -283,6 +306,9 @@ func (l *Library) text(name string) (*syntax.Module, error) {
 	if m, ok := l.texts.Load(name); ok {
 		return m.(*syntax.Module), nil
 	}
+	if l.below != nil && !l.owns(name) {
+		return l.below.text(name)
+	}
 	s, ok := l.sources[name]
 	if !ok {
 		return nil, fmt.Errorf("no module %s%s", name, spelling.DidYouMean(name, l.Names()))
@@ -293,6 +319,19 @@ func (l *Library) text(name string) (*syntax.Module, error) {
 	}
 	l.texts.Store(name, f.Modules[0])
 	return f.Modules[0], nil
+}
+
+// replaced returns the library whose module of a name the library replaces; nil if there is none.
+func (l *Library) replaced(name string) *Library {
+	switch {
+	case l.below == nil:
+		return nil
+	case !l.owns(name):
+		return l.below.replaced(name)
+	case l.below.sources[name].text == "":
+		return nil
+	}
+	return l.below
 }
 
 // errorAt returns an error at a place of the text.

@@ -170,3 +170,46 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// TestReplace replaces a module of a library by one that calls it, and drops another's parameter.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	lib, err := NewLibrary(map[string]string{"m.ifl": `
+module main(%x) {
+  yield twice(act(%x))
+}
+module act(%x) {
+  param by : float = 1
+  yield scale(relu(%x), by = by)
+}
+module twice(%x) {
+  param n : int = 2
+  yield scale(%x, by = n)
+}`})
+	if err == nil {
+		lib, err = lib.With(map[string]string{"own.ifl": `
+module act(%x) {
+  yield silu(base(%x))
+}
+module twice(%x) {
+  yield add(%x, %x)
+}`})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := lib.Key("by"); err != nil || p == nil || p.Kind != "float" {
+		t.Errorf("key by of a module that is called by what replaces it: %v, %v", p, err)
+	}
+	h := &testHost{}
+	if _, made, err := expandedBy(lib, h); err != nil || made != strings.TrimSpace(`
+%v0 = relu %x : f32[T, 8]
+%v1 = scale %v0 {by=1} : f32[T, 8]
+%v2 = silu %v1 : f32[T, 8]
+%v3 = add %v2, %v2 : f32[T, 8]`) {
+		t.Errorf("ops (%v):\n%s", err, made)
+	}
+	if _, err := lib.With(map[string]string{"own.ifl": "module act(%x) {\n  yield %x\n}\nmodule act(%x) {\n  yield %x\n}\n"}); err == nil || !strings.Contains(err.Error(), "own.ifl:4: module act is defined twice") {
+		t.Errorf("a module defined twice: %v", err)
+	}
+}
