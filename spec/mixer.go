@@ -5,52 +5,51 @@ import (
 	"strings"
 )
 
-// A mixer is a form of token mixing other than attention.
-type mixer struct {
-	word   string // in mixer_pattern
-	prefix string // first part of its tensors' names within a layer
+// layerNames are what the names of a layer's tensors say, by the modules of the layer.
+type layerNames struct {
+	own, all []string // names of the layer's token mixers, and of all
+	unread   []string // parts that files may have and the layer does not read
 }
 
-// mixers are all mixers.
-var mixers = []*mixer{
-	{"linear", "linear_attn"},
-	{"selective_scan", "scan"},
-	{"ssd", "ssd"},
-	{"short_conv", "short_conv"},
-	{"rg_lru", "rg_lru"},
-	{"time_mix", "time_mix"},
-}
-
-// mixerOf returns the mixer of a word of mixer_pattern; nil for attention.
-func mixerOf(word string) *mixer {
-	for _, mx := range mixers {
-		if mx.word == word {
-			return mx
+// namesOf returns the names of a layer of the decoder.
+func (m *Model) namesOf(layer int) layerNames {
+	if n, ok := m.layerNames[layer]; ok {
+		return n
+	}
+	var n layerNames
+	if results, err := newLowerer(m).call(mixerNames, layerName("dec.{i}", layer), nil); err == nil { // else lowering fails by it
+		for i, to := range []*[]string{&n.own, &n.all, &n.unread} {
+			*to = texts(results[i])
 		}
 	}
-	return nil
+	if m.layerNames == nil {
+		m.layerNames = map[int]layerNames{}
+	}
+	m.layerNames[layer] = n
+	return n
 }
 
-// mixers returns the words of a layer's token mixers.
-func (n *Network) mixers(layer int) []string {
-	word := "full"
-	if p := n.Words("mixer_pattern"); len(p) > 0 {
-		word = p[layer%len(p)]
+// mixerNames is the module that computes layerNames.
+const mixerNames = "mixer_names"
+
+// texts returns a list of words.
+func texts(v any) (out []string) {
+	list, _ := v.([]any)
+	for _, x := range list {
+		if s, ok := x.(string); ok {
+			out = append(out, s)
+		}
 	}
-	parallel := n.word("parallel_mixer")
-	switch {
-	case word == "none":
-		return nil
-	case mixerOf(word) == nil && parallel != "":
-		return []string{word, parallel}
-	}
-	return []string{word}
+	return out
 }
 
 // attends reports whether a layer has attention.
-func (n *Network) attends(layer int) bool {
-	return slices.ContainsFunc(n.mixers(layer), func(word string) bool { return mixerOf(word) == nil })
+func (m *Model) attends(layer int) bool {
+	return slices.Contains(m.namesOf(layer).own, attentionName)
 }
+
+// attentionName is the name of attention in those of its tensors.
+const attentionName = "self_attn"
 
 // ownName returns the standard name under which a layer stores a mixer's tensor.
 // Checkpoints and name maps use one name for the same part of different mixers, such
@@ -62,42 +61,20 @@ func (m *Model) ownName(std string, layer int) string {
 	if layer < 0 || !strings.HasPrefix(std, "dec.") {
 		return std
 	}
-	head := layerName("dec.{i}.", layer)
+	head, n := layerName("dec.{i}.", layer), m.namesOf(layer)
 	prefix, part, ok := strings.Cut(strings.TrimPrefix(std, head), ".")
-	if !ok || isLayerNorm(part) {
+	other := slices.DeleteFunc(slices.Clone(n.own), func(name string) bool { return name == attentionName })
+	if !ok || isLayerNorm(part) || slices.Contains(n.own, prefix) || !slices.Contains(n.all, prefix) || len(other) == 0 {
 		return std
 	}
-	own := ""
-	for _, word := range m.Net.mixers(layer) {
-		mx := mixerOf(word)
-		switch {
-		case mx == nil && prefix == "self_attn", mx != nil && prefix == mx.prefix:
-			return std
-		case mx != nil:
-			own = mx.prefix
-		}
-	}
-	known := prefix == "self_attn" || slices.ContainsFunc(mixers, func(mx *mixer) bool { return mx.prefix == prefix })
-	if own == "" || !known {
-		return std
-	}
-	return head + own + "." + part
+	return head + other[0] + "." + part
 }
 
-// unreadKeys reports whether a tensor is a projection or a norm of keys or values in a
-// layer that reads another layer's KV cache. Checkpoints may store them.
-func (m *Model) unreadKeys(std string, layer int) bool {
-	if layer < 0 || m.Net.at("kv_pattern", layer) != "shared" {
-		return false
-	}
-	for _, name := range []string{"wk", "wv", "k_norm"} {
-		for _, kind := range []string{".weight", ".bias"} {
-			if std == layerName("dec.{i}.self_attn.", layer)+name+kind {
-				return true
-			}
-		}
-	}
-	return false
+// unreadPart reports whether a tensor is a part that files may have and the layer does not read.
+func (m *Model) unreadPart(std string, layer int) bool {
+	return layer >= 0 && slices.ContainsFunc(m.namesOf(layer).unread, func(part string) bool {
+		return strings.HasPrefix(std, layerName("dec.{i}.", layer)+part+".")
+	})
 }
 
 // isLayerNorm reports whether a tensor of self_attn is a norm of the layer rather than

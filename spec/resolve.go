@@ -23,9 +23,10 @@ type Model struct {
 	Medusa  *MedusaHeads // nil: the model has none
 	Draft   *DraftLayer  // nil: the model has none
 
-	stored   tensor.DType           // type of the largest stored tensor
-	tensors  map[string]Tensor      // by standard name
-	declared map[string]declaration // by weight of the lowered module
+	stored     tensor.DType           // type of the largest stored tensor
+	tensors    map[string]Tensor      // by standard name
+	declared   map[string]declaration // by weight of the lowered module
+	layerNames map[int]layerNames     // of the decoder
 
 	unmatched []string // stored tensors that no rule maps to a standard name
 
@@ -155,7 +156,7 @@ func (m *Model) mapNames(h Headers) error {
 
 // record records the tensor of a standard name, unless no layer reads it.
 func (m *Model) record(std string, layer int, t Tensor) (err error) {
-	if m.unreadKeys(std, layer) {
+	if m.unreadPart(std, layer) {
 		m.Unused = append(m.Unused, t.File)
 		return nil
 	}
@@ -240,7 +241,7 @@ func (m *Model) matcher() (func(name string) (r nameRule, i, j int, ok bool), er
 	}
 	attention, err := rulesOfAll(m.Net.AttentionTensorNames)
 	return func(name string) (r nameRule, i, j int, ok bool) {
-		if r, i, j, ok := match(attention, name); ok && m.Net.attends(i) {
+		if r, i, j, ok := match(attention, name); ok && m.attends(i) {
 			return r, i, j, true
 		}
 		return match(rules, name)
