@@ -1,15 +1,19 @@
 package spec
 
 import (
+	_ "embed"
 	"encoding/json"
 	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/kit/regular"
+	"gopkg.in/yaml.v3"
 )
 
 // maxConfig is the maximum size in bytes of config.json and of a model spec.
@@ -89,96 +93,34 @@ func ropeForms(config map[string]any) {
 	}
 }
 
-// ggufKeys maps GGUF metadata keys (after "<architecture>.") to the names of
-// config.json. The keys are documented in ggml/docs/gguf.md.
-var ggufKeys = []struct{ gguf, config string }{
-	{"context_length", "max_position_embeddings"},
-	{"embedding_length", "hidden_size"},
-	{"block_count", "num_hidden_layers"},
-	{"feed_forward_length", "intermediate_size"},
-	{"vocab_size", "vocab_size"},
-	{"attention.head_count", "num_attention_heads"},
-	{"attention.head_count_kv", "num_key_value_heads"},
-	{"attention.key_length", "head_dim"},
-	{"attention.value_length", "v_head_dim"},
-	{"attention.key_length_mla", "head_dim"}, // where key_length is that of the compressed keys
-	{"attention.value_length_mla", "v_head_dim"},
-	{"attention.q_lora_rank", "q_lora_rank"},
-	{"attention.kv_lora_rank", "kv_lora_rank"},
-	{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-	{"attention.layer_norm_epsilon", "layer_norm_eps"},
-	{"attention.sliding_window", "sliding_window"},
-	{"attention.sliding_window_pattern", "sliding_window_pattern"},
-	{"attention.key_length_swa", "head_dim_swa"}, // of layers with a window
-	{"attention.shared_kv_layers", "num_kv_shared_layers"},
-	{"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
-	{"attention.scale", "attention_multiplier"},
-	{"attention.clamp_kqv", "clip_qkv"},
-	{"attention.max_alibi_bias", "max_alibi_bias"},
-	{"attention.causal", "causal"},
-	{"attn_logit_softcapping", "attn_logit_softcapping"},
-	{"final_logit_softcapping", "final_logit_softcapping"},
-	{"logit_scale", "logit_scale"},
-	{"embedding_scale", "embedding_multiplier"},
-	{"residual_scale", "residual_multiplier"},
-	{"use_parallel_residual", "use_parallel_residual"},
-	{"rope.dimension_count", "rope_dim"},
-	{"rope.dimension_sections", "mrope_section"},
-	{"rope.freq_base", "rope_theta"},
-	{"rope.freq_base_swa", "rope_local_base_freq"},
-	{"rope.scaling.type", "rope_scaling.rope_type"},
-	{"rope.scaling.factor", "rope_scaling.factor"},
-	{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
-	{"rope.scaling.yarn_attn_factor", "rope_scaling.attention_factor"},
-	{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
-	{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
-	{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
-	{"rope.scaling.yarn_log_multiplier", "rope_scaling.yarn_log_multiplier"},
-	{"attention.recurrent_layers", "recurrent_layers"},
-	{"full_attention_interval", "full_attention_interval"},
-	{"leading_dense_block_count", "first_k_dense_replace"},
-	{"expert_weights_scale", "routed_scaling_factor"},
-	{"expert_weights_norm", "norm_topk_prob"},
-	{"expert_group_count", "n_group"},
-	{"expert_group_used_count", "topk_group"},
-	{"expert_feed_forward_length", "moe_intermediate_size"},
-	{"expert_shared_feed_forward_length", "shared_intermediate_size"},
-	{"nextn_predict_layers", "num_nextn_predict_layers"},
-	{"expert_gating_func", "expert_gating_func"},
-	{"moe_every_n_layers", "moe_every_n_layers"},
-	{"interleave_moe_layer_step", "interleave_moe_layer_step"},
-	{"altup.active_idx", "altup_active_idx"},
-	{"altup.num_inputs", "altup_num_inputs"},
-	{"activation_sparsity_scale", "activation_sparsity_scale"},
-	{"attention.indexer.head_count", "index_n_heads"},
-	{"attention.indexer.key_length", "index_head_dim"},
-	{"attention.indexer.top_k", "index_topk"},
-	{"attention.indexer.types", "indexer_layers"}, // whether a layer has an indexer of its own
-	{"attention.output_group_count", "o_groups"},
-	{"attention.compress_ratios", "compress_ratios"},
-	{"attention.compress_rope_freq_base", "compress_rope_theta"},
-	{"hyper_connection.count", "hc_mult"},
-	{"hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"},
-	{"hyper_connection.epsilon", "hc_eps"},
-	{"swiglu_clamp_exp", "swiglu_limit"},
-	{"wkv.head_size", "head_dim"},
-	{"kda.head_dim", "linear_head_dim"},
-	{"ssm.inner_size", "ssm_inner_size"},
-	{"ssm.state_size", "ssm_state_size"},
-	{"ssm.time_step_rank", "ssm_heads"},
-	{"ssm.group_count", "ssm_groups"},
-	{"rope.scaling.finetuned", "rope_finetuned"},
-	{"ssm.dt_b_c_rms", "ssm_norms"},
-	{"expert_count", "num_local_experts"},
-	{"expert_used_count", "num_experts_per_tok"},
-}
+//go:embed spellings.yaml
+var spellingsYAML []byte
 
-// ggufTokens maps the token id keys of GGUF to the names of config.json.
-var ggufTokens = []struct{ gguf, config string }{
-	{"tokenizer.ggml.bos_token_id", "bos_token_id"},
-	{"tokenizer.ggml.eos_token_id", "eos_token_id"},
-	{"tokenizer.ggml.padding_token_id", "pad_token_id"},
-	{"tokenizer.ggml.unknown_token_id", "unk_token_id"},
+// A pair is a name and what it stands for, in the order of the file.
+type pair struct{ from, to string }
+
+// spellings are the names that files have for others, by kind.
+var spellings = sync.OnceValue(func() map[string][]pair {
+	var kinds map[string]yaml.Node
+	if err := yaml.Unmarshal(spellingsYAML, &kinds); err != nil {
+		panic("bug: spellings.yaml: " + err.Error())
+	}
+	out := map[string][]pair{}
+	for kind, n := range kinds {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			out[kind] = append(out[kind], pair{n.Content[i].Value, n.Content[i+1].Value})
+		}
+	}
+	return out
+})
+
+// spelled returns what a name of a kind stands for.
+func spelled(kind, name string) (string, bool) {
+	i := slices.IndexFunc(spellings()[kind], func(p pair) bool { return p.from == name })
+	if i < 0 {
+		return "", false
+	}
+	return spellings()[kind][i].to, true
 }
 
 // ggufConfig converts GGUF metadata to the form of config.json.
@@ -186,14 +128,14 @@ func ggufConfig(meta map[string]any) map[string]any {
 	c := map[string]any{"model_file_format": "gguf", "tie_word_embeddings": false} // unless the file has no output matrix
 	arch, _ := meta["general.architecture"].(string)
 	c["model_type"] = arch
-	for _, k := range ggufKeys {
-		v, ok := meta[arch+"."+k.gguf]
+	for _, k := range spellings()["gguf"] {
+		v, ok := meta[arch+"."+k.from]
 		if !ok {
 			continue
 		}
-		outer, inner, nested := strings.Cut(k.config, ".")
+		outer, inner, nested := strings.Cut(k.to, ".")
 		if !nested {
-			ggufValue(c, k.config, plain(v))
+			ggufValue(c, k.to, plain(v))
 			continue
 		}
 		m, _ := c[outer].(map[string]any)
@@ -210,9 +152,9 @@ func ggufConfig(meta map[string]any) map[string]any {
 			c["num_hidden_layers"] = layers - n
 		}
 	}
-	for _, k := range ggufTokens {
-		if v, ok := meta[k.gguf]; ok {
-			c[k.config] = plain(v)
+	for _, k := range spellings()["tokens"] {
+		if v, ok := meta[k.from]; ok {
+			c[k.to] = plain(v)
 		}
 	}
 	if tokens, ok := meta["tokenizer.ggml.tokens"].([]string); ok && c["vocab_size"] == nil {
@@ -307,20 +249,13 @@ func plainList[T int32 | uint32 | float32](list []T) any {
 	return out
 }
 
-// llama2cKeys maps the header fields of a llama2.c file to the names of config.json.
-var llama2cKeys = []struct{ header, config string }{
-	{"dim", "hidden_size"}, {"hidden_dim", "intermediate_size"}, {"n_layers", "num_hidden_layers"},
-	{"n_heads", "num_attention_heads"}, {"n_kv_heads", "num_key_value_heads"}, {"vocab_size", "vocab_size"},
-	{"seq_len", "max_position_embeddings"},
-}
-
 // llama2cConfig converts a llama2.c header to the form of config.json. The
 // constants are those of llama2.c's run.c; the file does not store them.
 func llama2cConfig(meta map[string]any) map[string]any {
 	c := map[string]any{"model_file_format": "llama2.c", "model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 10000.0}
-	for _, k := range llama2cKeys {
-		if n, ok := number(meta[k.header]); ok {
-			c[k.config] = math.Abs(n)
+	for _, k := range spellings()["llama2c"] {
+		if n, ok := number(meta[k.from]); ok {
+			c[k.to] = math.Abs(n)
 		}
 	}
 	if shared, ok := meta["shared_classifier"].(bool); ok {

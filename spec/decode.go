@@ -182,20 +182,10 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 	return errAt(d.pos(n), "%s: have %q%s", path, n.Value, suggest(n.Value, legal))
 }
 
-// wordAliases maps other spellings to words: the long names of network types
-// and the names that transformers uses.
-var wordAliases = map[string]string{
-	"su": "longrope", "xdrope": "dynamic", "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "local": "sliding", "chunked_attention": "chunked", "global": "full",
-	"0": "none", "1": "rope", // SmolLM3's list of layers with rope
-	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty", "cls": "first",
-}
-
+// canonicalWord returns the word of a spelling.
 func canonicalWord(s string) string {
 	l := strings.ToLower(s)
-	if c, ok := shortType(l); ok {
-		return c
-	}
-	if c, ok := wordAliases[l]; ok {
+	if c, ok := spelled("words", l); ok {
 		return c
 	}
 	return l

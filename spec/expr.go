@@ -269,22 +269,15 @@ func number(x any) (float64, bool) {
 	return 0, false
 }
 
-// hfActivations maps the names of transformers (ACT2FN) to those of model specs. Model
-// specs follow Inferflow, where gelu is the tanh approximation.
-var hfActivations = map[string]string{
-	"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu", "gelu_fast": "gelu", "gelu_pytorch_tanh": "gelu",
-	"gelu_accurate": "gelu", "gelu_tanh": "gelu", "quick_gelu": "quick_gelu", "silu": "silu", "swish": "silu", "relu": "relu",
-	"relu2": "relu2", "xielu": "xielu", "elu": "elu", "sigmoid": "sigmoid", "tanh": "tanh", "linear": "identity",
-}
-
+// activationName returns the activation function that transformers calls so.
 func activationName(x any) (any, error) {
 	s, _ := x.(string)
-	if a, ok := hfActivations[s]; ok {
+	if a, ok := spelled("activations", s); ok {
 		return a, nil
 	}
 	var known []string
-	for k := range hfActivations {
-		known = append(known, k)
+	for _, p := range spellings()["activations"] {
+		known = append(known, p.from)
 	}
 	return nil, fmt.Errorf("activation %v is not available%s", x, suggest(s, known))
 }

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/iflowc/iflowc/ir/expand"
@@ -89,23 +88,6 @@ var networkTypes = sync.OnceValue(func() map[string]typeMeaning {
 	}
 	return out
 })
-
-// shortType returns the type that a long name stands for.
-func shortType(word string) (string, bool) {
-	t, ok := networkTypes()[word]
-	return t.Type, ok && strings.Contains(word, ".")
-}
-
-// longTypes are the long names of types with what they stand for.
-func longTypes() map[string]string {
-	out := map[string]string{}
-	for name := range networkTypes() {
-		if short, long := shortType(name); long {
-			out[name] = short
-		}
-	}
-	return out
-}
 
 // Topology returns what the network type stands for: decoder_only, encoder_only,
 // encoder_decoder or decoder_only.sparse_moe.

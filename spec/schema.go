@@ -202,11 +202,9 @@ func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
 func wordSpellings(words []string) []string {
 	out := slices.Clone(words)
 	var others []string
-	for _, m := range []map[string]string{wordAliases, longTypes()} {
-		for spelling, word := range m {
-			if slices.Contains(words, word) && !slices.Contains(words, spelling) && spelling != "0" && spelling != "1" {
-				others = append(others, spelling)
-			}
+	for _, p := range spellings()["words"] {
+		if slices.Contains(words, p.to) && !slices.Contains(words, p.from) && p.from != "0" && p.from != "1" {
+			others = append(others, p.from)
 		}
 	}
 	slices.Sort(others)
