@@ -23,7 +23,7 @@ func (m *Model) findEagle(d *DraftLayer, h Headers) error {
 			return errAt(at, "draft.file: %s: have %v, want false or none", key, v)
 		}
 	}
-	if head, ok := own.tensors[draftHead]; ok && len(head.Shape) == 2 {
+	if head, ok := own.tensors["draft.head.weight"]; ok && len(head.Shape) == 2 {
 		d.Columns = head.Shape[0]
 	}
 	return m.findDraftTokens(d, h)

@@ -21,30 +21,6 @@ type DraftLayer struct {
 	NormFirst bool    // EAGLE-3: the residual is the normed state, not the state
 }
 
-// Standard names of the tensors that a draft layer has besides those of a decoder of one
-// layer.
-const (
-	draftIn         = "draft.in.weight"         // from the embedding and the state, or from the tapped states
-	draftEmbedNorm  = "draft.embed_norm.weight" // of the embedding
-	draftHiddenNorm = "draft.hidden_norm.weight"
-	draftHead       = "draft.head.weight"
-)
-
-// draftParts maps the last parts of stored names to standard names. Others belong to the
-// decoder layer.
-var draftParts = map[string]map[string]string{
-	draftMTP: {
-		"enorm": draftEmbedNorm, "hnorm": draftHiddenNorm, "eh_proj": draftIn, "shared_head.norm": "dec.output_norm.weight", "shared_head.head": draftHead, "embed_tokens": "dec.token_embeddings.weight",
-		"nextn.enorm": draftEmbedNorm, "nextn.hnorm": draftHiddenNorm, "nextn.eh_proj": draftIn, "nextn.shared_head_norm": "dec.output_norm.weight", "nextn.shared_head_head": draftHead, "nextn.embed_tokens": "dec.token_embeddings.weight",
-		"pre_fc_norm_embedding": draftEmbedNorm, "pre_fc_norm_hidden": draftHiddenNorm, "fc": draftIn, "norm": "dec.output_norm.weight",
-	},
-	draftEagle3: {
-		"midlayer.input_layernorm": draftEmbedNorm, "layers.0.input_layernorm": draftEmbedNorm,
-		"midlayer.hidden_norm": "dec.0.self_attn.pre_norm.weight", "layers.0.hidden_norm": "dec.0.self_attn.pre_norm.weight",
-		"fc": draftIn, "norm": "dec.output_norm.weight", "lm_head": draftHead, "embed_tokens": "dec.token_embeddings.weight",
-	},
-}
-
 // draftPrefix returns the prefix of the stored names of the layer for multi-token
 // prediction: model.layers.N. (DeepSeek-V3, GLM-4.5), blk.N. (GGUF) or mtp. (Qwen3-Next).
 // It is "" if there is none, or if the model spec does not ask for it.
@@ -111,20 +87,20 @@ func (m *Model) findDraft(h Headers) (*DraftLayer, error) {
 		return nil, err
 	}
 	d := &DraftLayer{Steps: cmp.Or(s.Draft.Tokens, defaultChain), Model: &Model{Spec: own, Net: &own.Network, Hyper: hyper, tensors: map[string]Tensor{}}}
-	if err := d.findTensors(s.Draft.Kind, prefix, h); err != nil {
+	if err := d.findTensors(s, prefix, h); err != nil {
 		return nil, err
 	}
 	if s.Draft.Kind == draftEagle3 {
 		err = m.findEagle(d, h)
 	}
 	if err == nil {
-		err = m.checkDraftTensors(d, s.Draft.Kind)
+		err = m.checkDraftTensors(d)
 	}
 	return d, err
 }
 
 // findTensors maps the stored tensors of the layer.
-func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
+func (d *DraftLayer) findTensors(s *Spec, prefix string, h Headers) error {
 	layer, seen := "model.layers.0.", draftTensors{h, map[string]string{}}
 	if d.Model.Spec.ModelFileFormat == "gguf" {
 		layer = "blk.0."
@@ -136,9 +112,9 @@ func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
 			continue
 		}
 		rest = strings.TrimPrefix(rest, "model.")
-		if std := draftParts[kind][strings.TrimSuffix(rest, ".weight")]; std != "" {
+		if std, ok := spelled(s.Draft.Kind, strings.TrimSuffix(rest, ".weight")); ok {
 			dt, shape, _ := h.Lookup(name)
-			d.Model.tensors[std] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape}
+			d.Model.tensors[std] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape, Pos: s.Pos("draft")}
 			continue
 		}
 		for _, p := range []string{"layers.0.", "midlayer."} {
@@ -169,9 +145,9 @@ func (d *DraftLayer) findTensors(kind, prefix string, h Headers) error {
 	return nil
 }
 
-// checkDraftTensors checks the layer's tensors against its own sizes and those of the model.
-func (m *Model) checkDraftTensors(d *DraftLayer, kind string) error {
-	own, at := d.Model, m.Spec.Pos("draft")
+// checkDraftTensors checks which tensors the layer has; the modules check their shapes.
+func (m *Model) checkDraftTensors(d *DraftLayer) error {
+	own := d.Model
 	const embed = "dec.token_embeddings.weight"
 	_, embeds := own.tensors[embed]
 	if !embeds {
@@ -183,38 +159,8 @@ func (m *Model) checkDraftTensors(d *DraftLayer, kind string) error {
 	if !embeds {
 		delete(own.tensors, embed)
 	}
-	hidden, width := own.Hyper.Hidden, m.Hyper.Hidden
-	in := []int{hidden, 2 * width}
-	if kind == draftEagle3 {
-		in[1] = len(d.Taps) * width
-	}
 	if d.Columns == 0 {
 		d.Columns = m.Hyper.Vocab
-	}
-	rows := d.Columns
-	if kind == draftMTP {
-		rows = m.Hyper.Rows
-	}
-	for _, c := range []struct {
-		std  string
-		want []int
-		must bool
-	}{
-		{draftIn, in, true}, {draftEmbedNorm, []int{hidden}, true}, {draftHiddenNorm, []int{width}, kind == draftMTP}, {draftHead, []int{rows, hidden}, false},
-	} {
-		t, have := own.tensors[c.std]
-		if have && !slices.Equal(t.Shape, c.want) || !have && c.must {
-			return errAt(at, "draft: tensor %s %q: have shape %v, want %v; does the draft layer belong to this model?", c.std, t.File, t.Shape, c.want)
-		}
-	}
-	if _, head := own.tensors[draftHead]; !head && (hidden != width || d.Tokens != nil) {
-		return errAt(at, "draft: no output matrix, and the model's does not fit")
-	}
-	if e := m.tensors[embed]; !embeds && (len(e.Shape) != 2 || e.Shape[1] != hidden) {
-		return errAt(at, "draft: the files of the draft layer have no embeddings, and those of the model have shape %v; want %d columns", e.Shape, hidden)
-	}
-	if e := own.tensors[embed]; embeds && e.Shape[0] < m.Hyper.Vocab {
-		return errAt(at, "draft: tensor %q has %d rows, want one for each of %d tokens", e.File, e.Shape[0], m.Hyper.Vocab)
 	}
 	return nil
 }

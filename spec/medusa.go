@@ -107,8 +107,8 @@ func (s *Spec) isMedusa(name string) bool {
 	return s.Set("medusa") && (strings.HasPrefix(name, joinedHeads) || strings.HasPrefix(name, "medusa_head."))
 }
 
-// findMedusa counts the heads and checks their tensors. The names are those of
-// the reference implementation: {head}.{layer}.linear.weight and .bias,
+// findMedusa counts the heads and finds their tensors, whose shapes the modules check. The names
+// are those of the reference implementation: {head}.{layer}.linear.weight and .bias,
 // {head}.{layers}.weight.
 func (m *Model) findMedusa(h Headers) error {
 	s := m.Spec
@@ -130,6 +130,11 @@ func (m *Model) findMedusa(h Headers) error {
 	}
 	d.Layers = countUp(h, maxMedusaLayers, func(j int) string { return d.block(0, j) + ".weight" })
 	m.Medusa = d
+	for _, name := range h.Names() {
+		if dt, shape, _ := h.Lookup(name); strings.HasPrefix(name, d.prefix) {
+			d.tensors[name] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape, Pos: at}
+		}
+	}
 	if d.isChained(h) {
 		return m.findChain(h)
 	}
@@ -149,10 +154,7 @@ func (m *Model) findMedusa(h Headers) error {
 		return err
 	}
 	d.Accuracy = s.medusaConfig().accuracy(d.Heads)
-	if err := m.planMedusa(); err != nil {
-		return err
-	}
-	return m.checkMedusaTensors(h)
+	return m.planMedusa()
 }
 
 // countUp returns the number of consecutive names f(0), f(1), … that exist, limited to
@@ -212,52 +214,4 @@ func (m *Model) planMedusa() error {
 	}
 	d.Plan, err = medusa.NewPlan(tree)
 	return err
-}
-
-// checkMedusaTensors checks the shapes of all tensors of the heads.
-func (m *Model) checkMedusaTensors(h Headers) error {
-	d, n := m.Medusa, m.Hyper.Hidden
-	for i := range d.Heads {
-		if err := m.checkMedusaBlocks(h, i); err != nil {
-			return err
-		}
-		rows := m.Hyper.Vocab
-		switch {
-		case d.Projected:
-			rows = n
-		case d.Shared:
-			continue
-		}
-		if err := m.checkMedusaTensor(h, d.matrix(i), rows, rows, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkMedusaBlocks checks the residual blocks of a head.
-func (m *Model) checkMedusaBlocks(h Headers, head int) error {
-	d, n := m.Medusa, m.Hyper.Hidden
-	for j := range d.Layers {
-		name := d.block(head, j)
-		if err := errors.Join(m.checkMedusaTensor(h, name+".weight", 0, n, n), m.checkMedusaTensor(h, name+".bias", 0, n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkMedusaTensor checks the shape of a tensor and records it. If rows is not 0,
-// the tensor must have at least that many rows.
-func (m *Model) checkMedusaTensor(h Headers, name string, rows int, want ...int) error {
-	dt, shape, ok := h.Lookup(name)
-	fits := ok && len(shape) == len(want) && dt.IsFloat()
-	for i := 0; fits && i < len(want); i++ {
-		fits = shape[i] == want[i] || i == 0 && rows > 0 && shape[i] >= rows
-	}
-	if !fits {
-		return errAt(m.Spec.Pos("medusa"), "medusa: tensor %q: have %v %v, want numbers of shape %v; are the heads those of this model?", strings.TrimPrefix(name, joinedHeads), dt, shape, want)
-	}
-	m.Medusa.tensors[name] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape}
-	return nil
 }
