@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,8 +28,20 @@ var library = sync.OnceValue(func() *expand.Library {
 // rootModule is the module that a model is.
 const rootModule = "transformer"
 
-// Modules returns the library of modules.
-func Modules() *expand.Library { return library() }
+// Modules returns the library of modules, with those of a family if family is not "".
+func Modules(family string) (*expand.Library, error) {
+	if family == "" {
+		return library(), nil
+	}
+	f, ok := findFamily(family)
+	if !ok {
+		return nil, fmt.Errorf("no family %q%s", family, suggest(family, Architectures()))
+	}
+	return f.modules(), nil
+}
+
+// Families returns the names of all families, sorted.
+func Families() []string { return slices.Sorted(maps.Keys(models.Families())) }
 
 // irNames returns the names that paths of instances have in the IR.
 var irNames = sync.OnceValue(func() map[string]string {

@@ -20,7 +20,13 @@ type completionCmd struct {
 // Run prints the script that makes a shell complete iflowc's command line.
 func (c *completionCmd) Run(k *kong.Context) error {
 	types := slices.Concat(spec.SizeNames(), spec.TypeNames())
-	script, err := completion.Script(c.Shell, "iflowc", k.Model, map[string][]string{"spec": models.Names(), "q4|TYPE": types, "f16|TYPE": spec.KVTypeNames()})
+	lib, err := spec.Modules("")
+	if err != nil {
+		return err
+	}
+	script, err := completion.Script(c.Shell, "iflowc", k.Model, map[string][]string{
+		"spec": models.Names(), "module": lib.Names(), "FAMILY": spec.Families(), "q4|TYPE": types, "f16|TYPE": spec.KVTypeNames(),
+	})
 	if err == nil {
 		_, err = fmt.Print(script)
 	}

@@ -13,16 +13,21 @@ import (
 )
 
 type modulesCmd struct {
-	Name string `arg:"" optional:"" help:"Module to print (default: a list of all)."`
-	JSON bool   `name:"json" help:"Print one JSON document."`
+	Name   string `arg:"" optional:"" name:"module" help:"Module to print (default: a list of all)."`
+	Family string `placeholder:"FAMILY" help:"Count the modules that this family of models has of its own, which may replace others."`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Run lists the modules of the library, or prints one.
 func (c *modulesCmd) Run() error {
-	if c.Name == "" {
-		return c.list()
+	lib, err := spec.Modules(c.Family)
+	if err != nil {
+		return usageError{err}
 	}
-	m, err := spec.Modules().Module(c.Name)
+	if c.Name == "" {
+		return c.list(lib)
+	}
+	m, err := lib.Module(c.Name)
 	if err != nil {
 		return usageError{err}
 	}
@@ -33,8 +38,8 @@ func (c *modulesCmd) Run() error {
 	return err
 }
 
-func (c *modulesCmd) list() error {
-	list, err := spec.Modules().Modules()
+func (c *modulesCmd) list(lib *expand.Library) error {
+	list, err := lib.Modules()
 	if err != nil {
 		return err
 	}
@@ -76,5 +81,6 @@ Examples:
 
   iflowc modules
   iflowc modules attention_inputs
+  iflowc modules --family esm token_embedding
   iflowc modules --json`
 }

@@ -29,6 +29,12 @@ func TestModules(t *testing.T) {
 	if len(m.Params) < 3 || !reflect.DeepEqual(m.Params[1], want) || m.Params[2].Doc == "" {
 		t.Errorf("parameters %+v, want %+v second, and a comment above the third", m.Params, want)
 	}
+	if text := iflowc(t, "modules", "--family", "llama", "scaled").succeed(t); !strings.Contains(text, "\nmodule scaled(") {
+		t.Errorf("module scaled of llama: %s", text)
+	}
+	if o := iflowc(t, "modules", "--family", "lama"); o.code != exitUsage || !strings.Contains(o.stderr, `did you mean "llama"?`) {
+		t.Errorf("an unknown family: %d, %s", o.code, o.stderr)
+	}
 	if o := iflowc(t, "modules", "lineer"); o.code != exitUsage || !strings.Contains(o.stderr, "did you mean linear?") {
 		t.Errorf("an unknown name: %d, %s", o.code, o.stderr)
 	}
