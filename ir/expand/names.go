@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,13 +27,11 @@ func (l *Library) Reached(root string, names []string) ([]string, error) {
 		if !inside && !slices.Contains(names, at[0]) {
 			continue
 		}
-		m, err := l.module(at[0])
-		if err != nil {
-			return nil, err
-		}
-		for name, p := range m.params {
-			if len(p.home.Sections) == 0 && !p.Given {
-				keys[name] = true
+		for _, m := range w.seen[at] {
+			for name, p := range m.params {
+				if len(p.home.Sections) == 0 && !p.Given {
+					keys[name] = true
+				}
 			}
 		}
 	}
@@ -41,29 +40,34 @@ func (l *Library) Reached(root string, names []string) ([]string, error) {
 
 // walk visits a module, as an instance of no path, and those that it calls.
 func (l *Library) walk(root string) *nameWalk {
-	w := &nameWalk{lib: l, seen: map[[2]string]bool{}, names: map[string]bool{}}
+	w := &nameWalk{lib: l, seen: map[[2]string][]*module{}, names: map[string]bool{}}
 	w.module(root, "")
 	return w
 }
 
 type nameWalk struct {
 	lib   *Library
-	seen  map[[2]string]bool // modules and paths
+	at    *module                 // that is walked
+	seen  map[[2]string][]*module // by name and path: the module, and those that it replaces and calls
 	names map[string]bool
 	err   error
 }
 
 func (w *nameWalk) module(name, path string) {
-	key := [2]string{name, path}
-	if w.seen[key] || w.err != nil {
+	if w.seen[[2]string{name, path}] == nil {
+		w.moduleOf(w.lib, name, path)
+	}
+}
+
+// moduleOf visits a module of a library, as one of the library that is walked.
+func (w *nameWalk) moduleOf(lib *Library, name, path string) {
+	m, err := lib.module(name)
+	if w.err = cmp.Or(w.err, err); w.err != nil {
 		return
 	}
-	w.seen[key] = true
-	m, err := w.lib.module(name)
-	if err != nil {
-		w.err = err
-		return
-	}
+	key, caller := [2]string{name, path}, w.at
+	w.seen[key], w.at = append(w.seen[key], m), m
+	defer func() { w.at = caller }()
 	for _, it := range m.Items {
 		switch {
 		case it.Graph != nil:
@@ -143,6 +147,10 @@ func (w *nameWalk) expr(e *syntax.Expr, path string) {
 			w.names[join(path, name)] = true
 		}
 	case syntax.CallExpr:
+		if e.Text == "base" && w.at.below != nil {
+			w.moduleOf(w.at.below, w.at.Name, path)
+			return
+		}
 		if _, ok := w.lib.sources[e.Text]; !ok {
 			return
 		}

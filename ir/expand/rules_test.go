@@ -180,6 +180,7 @@ module main(%x) {
 }
 module act(%x) {
   param by : float = 1
+  %x = add(%x, %x) if stored("shift.bias") else %x
   yield scale(relu(%x), by = by)
 }
 module twice(%x) {
@@ -208,6 +209,12 @@ module twice(%x) {
 %v2 = silu %v1 : f32[T, 8]
 %v3 = add %v2, %v2 : f32[T, 8]`) {
 		t.Errorf("ops (%v):\n%s", err, made)
+	}
+	if keys, err := lib.Reached("main", []string{"act"}); err != nil || !slices.Equal(keys, []string{"by"}) {
+		t.Errorf("keys of what the modules reach: %v, %v", keys, err)
+	}
+	if names, err := lib.Tensors("main"); err != nil || !slices.Equal(names, []string{"act.shift.bias"}) {
+		t.Errorf("tensors that the modules ask for: %v, %v", names, err)
 	}
 	if _, err := lib.With(map[string]string{"own.ifl": "module act(%x) {\n  yield %x\n}\nmodule act(%x) {\n  yield %x\n}\n"}); err == nil || !strings.Contains(err.Error(), "own.ifl:4: module act is defined twice") {
 		t.Errorf("a module defined twice: %v", err)
