@@ -241,19 +241,21 @@ func (l *Library) newParam(home string, p *syntax.Param) (*param, error) {
 
 // use adds the parameters of another module.
 func (l *Library) use(m *module, u *syntax.Use) error {
-	home, err := l.text(u.From)
-	if err != nil {
-		return l.errorAt(u.Pos, "%v", err)
-	}
 	for _, name := range u.Names {
 		var known []string
-		for _, it := range home.Items {
-			if it.Param == nil {
-				continue
+		for lib := l; lib != nil && m.params[name] == nil; lib = lib.replaced(u.From) { // what a module replaces may declare it
+			home, err := lib.text(u.From)
+			if err != nil {
+				return l.errorAt(u.Pos, "%v", err)
 			}
-			if known = append(known, it.Param.Name); it.Param.Name == name {
-				if m.params[name], err = l.newParam(home.Name, it.Param); err != nil {
-					return err
+			for _, it := range home.Items {
+				if it.Param == nil {
+					continue
+				}
+				if known = append(known, it.Param.Name); it.Param.Name == name {
+					if m.params[name], err = l.newParam(home.Name, it.Param); err != nil {
+						return err
+					}
 				}
 			}
 		}

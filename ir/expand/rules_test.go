@@ -176,7 +176,7 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	lib, err := NewLibrary(map[string]string{"m.ifl": `
 module main(%x) {
-  yield twice(act(%x))
+  yield again(twice(act(%x)))
 }
 module act(%x) {
   param by : float = 1
@@ -186,6 +186,10 @@ module act(%x) {
 module twice(%x) {
   param n : int = 2
   yield scale(%x, by = n)
+}
+module again(%x) {
+  use by from act
+  yield scale(%x, by = by)
 }`})
 	if err == nil {
 		lib, err = lib.With(map[string]string{"own.ifl": `
@@ -207,7 +211,8 @@ module twice(%x) {
 %v0 = relu %x : f32[T, 8]
 %v1 = scale %v0 {by=1} : f32[T, 8]
 %v2 = silu %v1 : f32[T, 8]
-%v3 = add %v2, %v2 : f32[T, 8]`) {
+%v3 = add %v2, %v2 : f32[T, 8]
+%v4 = scale %v3 {by=1} : f32[T, 8]`) {
 		t.Errorf("ops (%v):\n%s", err, made)
 	}
 	if keys, err := lib.Reached("main", []string{"act"}); err != nil || !slices.Equal(keys, []string{"by"}) {
