@@ -172,7 +172,7 @@ func (s *Spec) checkParams() error {
 // narrowed returns the keys of the top that modules of a section have.
 func narrowed(lib *expand.Library, section string) []string {
 	names := append([]string{section[strings.LastIndexByte(section, '.')+1:]}, sectionNamed(lib, section).At...)
-	keys, err := lib.Reached(rootModule, names)
+	keys, err := lib.Reached(rootModule, section, names)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}

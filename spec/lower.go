@@ -80,7 +80,7 @@ func (l *lowerer) located(err error) error {
 	}
 	keys := []string{}
 	for _, p := range e.Params {
-		for _, key := range keysOf(l.Net.modules(), p, e.Module, siteOf(e.Path).rest) {
+		for _, key := range keysOf(l.Net.modules(), p, e.Reader, siteOf(e.Path).rest) {
 			keys = append(keys, join(networkKey, key), join(networkKey, key[:max(strings.LastIndexByte(key, '.'), 0)]))
 		}
 		for _, key := range hyperKeys[p.Name] {

@@ -131,17 +131,17 @@ func (h moduleHost) Config(key string) (any, bool) {
 	return v, ok
 }
 
-// Param returns what a parameter is set to: by the section of the module, or one that describes a
+// Param returns what a parameter is set to: by the section of the module's file, or one that describes a
 // part of the path, the innermost one, or else by the parameter's own key.
-func (h moduleHost) Param(p *expand.Declared, module, path string) (any, bool) {
+func (h moduleHost) Param(p *expand.Declared, m *expand.Reader, path string) (any, bool) {
 	if path != h.lastPath { // parameters of an instance follow each other
 		h.lowerer.lastPath, h.lowerer.lastSite = path, siteOf(path)
 	}
 	at := h.lastSite
-	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, module, p.Module, p.Name} // the same in all layers
+	key := paramKey{site{draft: at.draft, std: at.std, rest: at.rest}, m.Module, p.Module, p.Name} // the same in all layers
 	v, known := h.found[key]
 	if !known {
-		v = h.find(p, &key)
+		v = h.find(p, m, &key)
 		h.found[key] = v
 	}
 	return v.value, v.set
@@ -159,9 +159,9 @@ type setting struct {
 	set   bool
 }
 
-func (l *lowerer) find(p *expand.Declared, at *paramKey) setting {
+func (l *lowerer) find(p *expand.Declared, m *expand.Reader, at *paramKey) setting {
 	set := l.paramsOf(site{draft: at.at.draft, std: at.at.std})
-	for _, key := range keysOf(l.Net.modules(), p, at.module, at.at.rest) {
+	for _, key := range keysOf(l.Net.modules(), p, m, at.at.rest) {
 		v, ok := set[key]
 		if list := reflect.ValueOf(v); !ok || list.Kind() == reflect.Slice && list.Len() == 0 { // as if it were not set
 			continue
@@ -172,9 +172,9 @@ func (l *lowerer) find(p *expand.Declared, at *paramKey) setting {
 }
 
 // keysOf returns the keys that set a parameter of an instance, the strongest first: those of
-// the module's section and of sections that describe a part of the path in its layer, and its own, in
+// the section of the module's file and of sections that describe a part of the path in its layer, and its own, in
 // a section or at the top.
-func keysOf(lib *expand.Library, p *expand.Declared, module, path string) (keys []string) {
+func keysOf(lib *expand.Library, p *expand.Declared, m *expand.Reader, path string) (keys []string) {
 	add := func(section string) {
 		key := section + "." + p.Name
 		if slices.Contains(p.Sections, section) || !lib.Declares(key) { // a section's own key of the name is another parameter
@@ -182,7 +182,9 @@ func keysOf(lib *expand.Library, p *expand.Declared, module, path string) (keys 
 		}
 	}
 	names := sectionNames(lib)
-	add(module)
+	if len(m.Sections) == 1 {
+		add(m.Sections[0])
+	}
 	for section := path; section != ""; {
 		add(sectionOf(names, section))
 		section = section[:max(strings.LastIndexByte(section, '.'), 0)]

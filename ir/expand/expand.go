@@ -49,7 +49,7 @@ type Host interface {
 	// Config returns the value of a key of config.json.
 	Config(key string) (any, bool)
 	// Param returns what the model sets a parameter to, for an instance of a module at a path.
-	Param(p *Declared, module, path string) (any, bool)
+	Param(p *Declared, m *Reader, path string) (any, bool)
 	// Weight returns the weight of the graph.
 	Weight(w *Weight) (*ir.Value, error)
 	// State returns the state of an instance of a module.
@@ -78,6 +78,7 @@ type Error struct {
 	Msg    string
 	Line   string      // of the text
 	Module string      // the instance's
+	Reader *Reader     // the same
 	Params []*Declared // in a condition that is false or in sizes
 	Std    string      // standard name of the tensor that is missing, or of the wrong shape
 	Absent bool        // it is missing
@@ -206,7 +207,7 @@ func (f *frame) missing(std string) {
 // error returns an error at the place that is being evaluated, about a tensor if std is not "".
 // Parameters of the module in the given expressions are likely reasons.
 func (f *frame) error(msg, std string, because ...*syntax.Expr) *Error {
-	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Std: std}
+	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Reader: &f.module.reader, Std: std}
 	for _, e := range because {
 		for _, name := range namesIn(e, nil) {
 			if p := f.module.params[name]; p != nil {

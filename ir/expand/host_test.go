@@ -34,8 +34,8 @@ func (h *testHost) Read(std string) bool {
 
 func (h *testHost) Config(key string) (any, bool) { v, ok := h.config[key]; return v, ok }
 
-func (h *testHost) Param(p *Declared, module, path string) (any, bool) {
-	for _, key := range []string{path + "." + p.Name, module + "." + p.Name, p.Name} {
+func (h *testHost) Param(p *Declared, m *Reader, path string) (any, bool) {
+	for _, key := range []string{path + "." + p.Name, m.Module + "." + p.Name, p.Name} {
 		if v, ok := h.params[key]; ok {
 			return v, true
 		}

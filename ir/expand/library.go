@@ -182,6 +182,7 @@ func (l *Library) Names() []string { return slices.Sorted(maps.Keys(l.sources)) 
 // A module is a parsed module, with what its text says for every instance.
 type module struct {
 	*syntax.Module
+	reader Reader
 	below  *Library                // that has the module which this one replaces
 	params map[string]*param       // that it declares or uses
 	partly map[*syntax.If][]string // names that some branches of a condition bind, but not all
@@ -194,6 +195,12 @@ type Declared struct {
 	Sections     []string // whose key it is; nil: one at the top
 }
 
+// A Reader is a module that has a parameter.
+type Reader struct {
+	Module   string
+	Sections []string // of its file
+}
+
 // A param is a parameter of the module that declares it.
 type param struct {
 	*syntax.Param
@@ -204,7 +211,7 @@ type param struct {
 
 // newModule finds the parameters and conditions of a module.
 func (l *Library) newModule(m *syntax.Module) (*module, error) {
-	out := &module{m, l.replaced(m.Name), map[string]*param{}, map[*syntax.If][]string{}}
+	out := &module{m, Reader{m.Name, l.sectionsOf(m.Pos.Filename)}, l.replaced(m.Name), map[string]*param{}, map[*syntax.If][]string{}}
 	for _, it := range m.Items {
 		switch {
 		case it.Param != nil:

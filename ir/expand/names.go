@@ -19,15 +19,15 @@ func (l *Library) Tensors(root string) ([]string, error) {
 }
 
 // Reached returns the keys of the top that modules have which may be in an instance of one of the
-// given names, or have one of these names; sorted.
-func (l *Library) Reached(root string, names []string) ([]string, error) {
+// given names, or are in a file of a section; sorted.
+func (l *Library) Reached(root, section string, names []string) ([]string, error) {
 	w, keys := l.walk(root), map[string]bool{}
 	for at := range w.seen {
 		inside := slices.ContainsFunc(strings.Split(at[1], "."), func(part string) bool { return slices.Contains(names, part) })
-		if !inside && !slices.Contains(names, at[0]) {
-			continue
-		}
 		for _, m := range w.seen[at] {
+			if own := m.reader.Sections; !inside && (len(own) != 1 || own[0] != section) {
+				continue
+			}
 			for name, p := range m.params {
 				if len(p.home.Sections) == 0 && !p.Given {
 					keys[name] = true

@@ -215,7 +215,7 @@ module twice(%x) {
 %v4 = scale %v3 {by=1} : f32[T, 8]`) {
 		t.Errorf("ops (%v):\n%s", err, made)
 	}
-	if keys, err := lib.Reached("main", []string{"act"}); err != nil || !slices.Equal(keys, []string{"by"}) {
+	if keys, err := lib.Reached("main", "", []string{"act"}); err != nil || !slices.Equal(keys, []string{"by"}) {
 		t.Errorf("keys of what the modules reach: %v, %v", keys, err)
 	}
 	if names, err := lib.Tensors("main"); err != nil || !slices.Equal(names, []string{"act.shift.bias"}) {

@@ -20,7 +20,7 @@ func (f *frame) param(p *param) {
 	if _, twice := f.vars.get(p.Name); twice {
 		f.fail("parameter %s has the name of an argument or of another parameter", p.Name)
 	}
-	v, set := f.host.Param(&p.home, f.module.Name, f.path)
+	v, set := f.host.Param(&p.home, &f.module.reader, f.path)
 	if set && p.Layered {
 		v, set = f.entry(v)
 	}
