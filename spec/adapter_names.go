@@ -92,6 +92,9 @@ func (f *family) names(config map[string]any, format string) *fileFormat {
 	}
 	out := &fileFormat{network: newNetwork(f.modules())}
 	for _, g := range f.chain() {
+		if g.ScaledInGGUF {
+			return nil
+		}
 		nodes := []*yaml.Node{&g.Network}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config, config) {
@@ -99,7 +102,7 @@ func (f *family) names(config map[string]any, format string) *fileFormat {
 			}
 		}
 		for _, node := range nodes {
-			if rescales(node) || g.network(withKeys(node, adapterKeys), config, &out.network) != nil {
+			if g.network(withKeys(node, adapterKeys), config, &out.network) != nil {
 				return nil
 			}
 		}
@@ -120,12 +123,6 @@ func (f *family) names(config map[string]any, format string) *fileFormat {
 
 // isGGUF reports whether a rule is for GGUF files, which families list with others.
 func isGGUF(r *nameRule) bool { return strings.Contains(r.stored.String(), "blk.{i}.") }
-
-// rescales reports whether a family multiplies the outputs of projections by factors,
-// which GGUF files contain in the matrices.
-func rescales(node *yaml.Node) bool {
-	return len(withKeys(node, []string{"key_scale", "attn_in_scale"}).Content) > 0
-}
 
 // otherType returns the model_type of the family's files in another format, if the family
 // states only one.

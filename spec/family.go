@@ -30,6 +30,7 @@ type family struct {
 	Only          only              `yaml:"only"`
 	Never         never             `yaml:"never"`
 	When          []familyWhen      `yaml:"when"`
+	ScaledInGGUF  bool              `yaml:"scaled_in_gguf"` // GGUF files contain the factors on projections in the matrices
 
 	// Hyper-parameters that make a decoder of one layer the layer for multi-token
 	// prediction; nil: that of the base, if it has one.

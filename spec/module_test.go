@@ -52,7 +52,7 @@ func TestModuleErrors(t *testing.T) {
 		{"qwen3_next", func(m *Model) { m.Net.Params["linear_attention.heads"] = 0 }, "heads must be a multiple of key_heads, and key_dim 1 or more (heads 0"},
 		{"qwen3_next", func(m *Model) { delete(m.tensors, "dec.0.linear_attn.wo.weight") }, "tensor dec.0.linear_attn.wo.weight: missing; want it stored as"},
 		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.groups"] = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
-		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.scales"] = []float64{1, 2} }, "want 5 scales"},
+		{"falcon_h1", func(m *Model) { m.Spec.Config["ssm_multipliers"] = []any{1.0, 2.0} }, "want 5 ssm_multipliers"},
 		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.state_size"] = 5 }, "(n 68, taps 4)"},
 		{"rwkv7", func(m *Model) { m.Net.Params["time_mix.head_dim"] = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
 		{"bert_mlm", func(m *Model) { m.Net.Params["mixer_pattern"] = []string{"short_conv"} }, "an encoder has attention"},

@@ -69,7 +69,6 @@ func TestParameterDefaults(t *testing.T) {
 		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "attention_pattern", []string{"full", "sliding"}},
 		{"t5_gated", keys{"dense_act_fn": absent}, "activation_function", "gelu"},
 		{"t5_gated", keys{"dense_act_fn": "relu"}, "activation_function", "relu"},
-		{"deberta_v2", keys{"position_buckets": 0.0}, "relative_spacing", "linear"},
 		{"recurrent_gemma", keys{"block_types": []any{"recurrent", "sliding_attention", "attention"}}, "mixer_pattern", []string{"rg_lru", "full", "full"}},
 	} {
 		s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
@@ -148,7 +147,7 @@ func TestParametersRefused(t *testing.T) {
 		{"t5", keys{"dense_act_fn": absent, "feed_forward_proj": "gelu"}, `feed_forward_proj: have "gelu"`},
 		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
-		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "convolution.activation: expression \"act($conv_act)\": activation laplace is not available"},
+		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "hyper.convolution_activation: expression \"act($conv_act | tanh)\": activation laplace is not available"},
 		{"mpnet", keys{"relative_attention_num_buckets": 64.0}, "relative_attention_num_buckets: have 64"},
 		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
 	} {
@@ -162,11 +161,11 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"modernbert", keys{"local_attention": 1.0}, "full_attention_step: some layers have a sliding window, but sliding_window is 0"},
+		{"modernbert", keys{"local_attention": 1.0}, "attention_pattern has sliding layers, but sliding_window is 0"},
 		{"dots1", keys{"num_experts_per_tok": 3.0}, "want at most as many experts per token as moe_top_groups have (grouped True, moe_top_k 3"},
-		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "groups does not divide the width (n 16, groups 3)"},
+		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "conv_groups does not divide the width (n 16, conv_groups 3)"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 0.0}, "maps to enc.convolution.bias, which no module of this network reads"},
-		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (moe_activation "none", activation_function "tanh"`},
+		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (activation_function "tanh"`},
 		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
 		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "want an even number of rotated channels (latent_attention True, qk_rope_head_dim 3)"},
 		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},

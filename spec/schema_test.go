@@ -238,7 +238,7 @@ func TestSchemaDescribes(t *testing.T) {
 			}
 		}
 	}
-	for key, want := range map[string]string{"rope_dim": "rotated channels of a head", "moe_limit": "bound of the clamp"} {
+	for key, want := range map[string]string{"rope_dim": "rotated channels of a head", "attn_softcap": "bound c on attention scores"} {
 		if doc, _ := network[key].(map[string]any)["description"].(string); !strings.Contains(doc, want) {
 			t.Errorf("%s: described as %q, want %q", key, doc, want)
 		}

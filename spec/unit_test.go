@@ -151,7 +151,7 @@ func TestRopeScaling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.call("rotations", "dec", []any{pos, false, 8, false, 0}); err != nil {
+		if _, err := l.call("rotations", "dec", []any{pos, []any{false, 8}}); err != nil {
 			t.Fatal(err)
 		}
 		return l.t.Body.Ops[0]

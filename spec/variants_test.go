@@ -38,7 +38,7 @@ func with(m map[string]any, key string, v any) map[string]any {
 
 var variants = []variant{
 	{values: []string{"type=llama"}, model: "llama", net: with(presetKeys, "type", "llama")},
-	{values: []string{"type=bloom"}, model: "bloom", net: with(presetKeys, "type", "bloom")},
+	{values: []string{"type=bloom"}, model: "bloom", top: map[string]any{"family": nil}, net: with(with(presetKeys, "type", "bloom"), "tied_embeddings", true)},
 	{values: []string{"type=bert"}, model: "bert", net: map[string]any{"type": "bert"}},
 	{values: []string{"type=general"}, model: "llama", net: map[string]any{"type": "general"}},
 	{values: []string{"type=transformer"}, model: "llama", net: map[string]any{"type": "transformer"}},

@@ -25,9 +25,9 @@ func TestModules(t *testing.T) {
 	}
 	var m expand.Module
 	decode(t, iflowc(t, "modules", "window_of", "--json").succeed(t), &m)
-	want := &expand.Parameter{Name: "sliding_windows", Module: "window_of", Kind: "int", Layered: true, Doc: "the window of each layer, repeated, in place of sliding_window (Longformer)"}
+	want := &expand.Parameter{Name: "attention_pattern", Module: "window_of", Kind: "word", Words: []string{"full", "sliding"}, Layered: true, Default: "", Doc: "attention of each layer, repeated; sliding: with sliding_window; default: sliding_window applies to all layers"}
 	if len(m.Params) < 3 || !reflect.DeepEqual(m.Params[1], want) || m.Params[2].Doc == "" {
-		t.Errorf("parameters %+v, want %+v second, and a comment above the third", m.Params, want)
+		t.Errorf("parameters %+v, want %+v second, and a comment behind the third", m.Params, want)
 	}
 	if text := iflowc(t, "modules", "--family", "llama", "scaled").succeed(t); !strings.Contains(text, "\nmodule scaled(") {
 		t.Errorf("module scaled of llama: %s", text)

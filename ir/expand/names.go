@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,15 +22,13 @@ func (l *Library) Tensors(root string) ([]string, error) {
 func (l *Library) Reached(root, section string, names []string) ([]string, error) {
 	w, keys := l.walk(root), map[string]bool{}
 	for at := range w.seen {
-		inside := slices.ContainsFunc(strings.Split(at[1], "."), func(part string) bool { return slices.Contains(names, part) })
-		for _, m := range w.seen[at] {
-			if own := m.reader.Sections; !inside && (len(own) != 1 || own[0] != section) {
-				continue
-			}
-			for name, p := range m.params {
-				if len(p.home.Sections) == 0 && !p.Given {
-					keys[name] = true
-				}
+		inside := slices.ContainsFunc(strings.Split(at.path, "."), func(part string) bool { return slices.Contains(names, part) })
+		if own := at.module.reader.Sections; !inside && (len(own) != 1 || own[0] != section) {
+			continue
+		}
+		for name, p := range at.module.params {
+			if len(p.home.Sections) == 0 && !p.Given {
+				keys[name] = true
 			}
 		}
 	}
@@ -40,34 +37,41 @@ func (l *Library) Reached(root, section string, names []string) ([]string, error
 
 // walk visits a module, as an instance of no path, and those that it calls.
 func (l *Library) walk(root string) *nameWalk {
-	w := &nameWalk{lib: l, seen: map[[2]string][]*module{}, names: map[string]bool{}}
-	w.module(root, "")
+	w := &nameWalk{lib: l, seen: map[visit]bool{}, names: map[string]bool{}}
+	w.module(l, root, "")
 	return w
 }
 
 type nameWalk struct {
 	lib   *Library
-	at    *module                 // that is walked
-	seen  map[[2]string][]*module // by name and path: the module, and those that it replaces and calls
+	seen  map[visit]bool
 	names map[string]bool
+	in    *module // that is being visited
 	err   error
 }
 
-func (w *nameWalk) module(name, path string) {
-	if w.seen[[2]string{name, path}] == nil {
-		w.moduleOf(w.lib, name, path)
-	}
+// A visit is of a module in an instance.
+type visit struct {
+	module *module
+	path   string
 }
 
-// moduleOf visits a module of a library, as one of the library that is walked.
-func (w *nameWalk) moduleOf(lib *Library, name, path string) {
-	m, err := lib.module(name)
-	if w.err = cmp.Or(w.err, err); w.err != nil {
+// module visits the module that a library has by a name.
+func (w *nameWalk) module(lib *Library, name, path string) {
+	if w.err != nil {
 		return
 	}
-	key, caller := [2]string{name, path}, w.at
-	w.seen[key], w.at = append(w.seen[key], m), m
-	defer func() { w.at = caller }()
+	m, err := lib.module(name)
+	if err != nil {
+		w.err = err
+		return
+	}
+	if w.seen[visit{m, path}] {
+		return
+	}
+	w.seen[visit{m, path}] = true
+	defer func(outer *module) { w.in = outer }(w.in)
+	w.in = m
 	for _, it := range m.Items {
 		switch {
 		case it.Graph != nil:
@@ -147,8 +151,8 @@ func (w *nameWalk) expr(e *syntax.Expr, path string) {
 			w.names[join(path, name)] = true
 		}
 	case syntax.CallExpr:
-		if e.Text == "base" && w.at.below != nil {
-			w.moduleOf(w.at.below, w.at.Name, path)
+		if e.Text == "base" && w.in.below != nil {
+			w.module(w.in.below, w.in.Name, path)
 			return
 		}
 		if _, ok := w.lib.sources[e.Text]; !ok {
@@ -161,6 +165,6 @@ func (w *nameWalk) expr(e *syntax.Expr, path string) {
 				number = "{j}"
 			}
 		}
-		w.module(e.Text, below(path, name, number))
+		w.module(w.lib, e.Text, below(path, name, number))
 	}
 }

@@ -173,21 +173,6 @@ def short_conv(W, at, h):
     return (c * conv(b * x, W(at + "conv.weight", WIDTH, 1, 3))) @ W(at + "out_proj.weight", WIDTH, WIDTH).T
 
 
-def rg_lru(W, at, h, width=12, blocks=3):
-    """Griffin's recurrent block (De et al. 2024, §2.4)."""
-    y = torch.nn.functional.silu(h @ W(at + "linear_y.weight", width, WIDTH).T)
-    x = conv(h @ W(at + "linear_x.weight", width, WIDTH).T, W(at + "conv_1d.weight", width, 1, 3))
-    size, xb = width // blocks, x.view(len(x), blocks, -1)
-    i, r = (torch.sigmoid(torch.einsum("tbi,bio->tbo", xb, W(f"{at}rg_lru.{g}_gate_weight", blocks, size, size)).flatten(1)) for g in ("input", "recurrent"))
-    log = -8 * r * torch.nn.functional.softplus(W(at + "rg_lru.recurrent_param", width))
-    s, out = torch.zeros(width).double(), []
-    for t in range(len(x)):
-        factor = torch.sqrt(1 - (2 * log[t]).exp()) if t else torch.ones(width).double()
-        s = log[t].exp() * s + factor * i[t] * x[t]
-        out.append(s)
-    return (torch.stack(out) * y) @ W(at + "linear_out.weight", WIDTH, width).T
-
-
 def ffn(W, at, h):
     g, u = (h @ W(f"{at}{name}_proj.weight", FFN, WIDTH).T for name in ("gate", "up"))
     return (torch.nn.functional.silu(g) * u) @ W(at + "down_proj.weight", WIDTH, FFN).T
@@ -293,12 +278,8 @@ def with_options(name, f, **kw):
 LINEAR, SCAN, SSD = "linear_attn.", "mamba.", "mamba."
 LLAMA = dict(model_type="llama", hidden_size=WIDTH, intermediate_size=FFN, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1, rms_norm_eps=EPS, vocab_size=VOCAB, max_position_embeddings=128)
 COMBINATIONS = {  # layers
-    "parallel_linear": [([attn(), with_options(LINEAR, linear)], True)] * 2,
-    "parallel_scan": [([attn(), with_options(SCAN, scan)], True)] * 2,
-    "parallel_short_conv": [([attn(), with_options("conv.", short_conv)], True), ([("conv.", short_conv)], True)],
-    "parallel_rg_lru": [([attn(), with_options("recurrent.", rg_lru)], True)] * 2,
     "gate_of_channels": [([attn(gate=16)], True), ([with_options("conv.", short_conv)], True)],
-    "gate_of_heads": [([attn(gate=2), with_options("conv.", short_conv)], True)],
+    "gate_of_heads": [([attn(gate=2)], True)],
     "retention": [([with_options(LINEAR, linear, decay="retention", act=None, qk="rms", gate="sigmoid", delta=False, norm="std")], True)] * 2,
     "delta_net": [([with_options(LINEAR, linear, decay=None, gate=None)], True), ([attn(window=7)], True)],
     "six_mixers": [([with_options(SSD, ssd, gate="sigmoid", norm="std")], True), ([with_options("conv.", short_conv)], False), ([with_options(LINEAR, linear, before=True)], True), ([], True), ([attn(window=7)], True), ([with_options(SCAN, scan)], False), ([attn()], True)],
