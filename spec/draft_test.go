@@ -58,6 +58,18 @@ func TestDraftLayers(t *testing.T) {
 	}
 }
 
+// TestDraftFamily lowers a model with the head of another family: its layer has the modules of its own.
+func TestDraftFamily(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lowers(draftSpec(t, dir+"/families/diffllama", "{file: "+dir+"/draft/eagle3/head}")); err != nil {
+		t.Error(err)
+	}
+}
+
 // draftSpec writes a model spec of a folder with a section draft.
 func draftSpec(t *testing.T, dir, section string) string {
 	t.Helper()

@@ -78,9 +78,9 @@ func (l *lowerer) located(err error) error {
 		t, _ := l.tensor(std)
 		e.Msg = fmt.Sprintf("tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, e.Msg)
 	}
-	keys := []string{}
+	keys, at := []string{}, siteOf(e.Path)
 	for _, p := range e.Params {
-		for _, key := range keysOf(l.Net.modules(), p, e.Reader, siteOf(e.Path).rest) {
+		for _, key := range keysOf(l.of(at).Net.modules(), p, e.Reader, at.rest) {
 			keys = append(keys, join(networkKey, key), join(networkKey, key[:max(strings.LastIndexByte(key, '.'), 0)]))
 		}
 		for _, key := range hyperKeys[p.Name] {

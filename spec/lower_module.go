@@ -126,9 +126,20 @@ func (h moduleHost) Read(std string) bool {
 	return ok
 }
 
-func (h moduleHost) Config(key string) (any, bool) {
-	v, ok := h.Spec.Config[key]
+func (h moduleHost) Config(path, key string) (any, bool) {
+	v, ok := h.at(path).Spec.Config[key]
 	return v, ok
+}
+
+// Library returns the library of the family of the draft layer, which is often another one.
+func (h moduleHost) Library(path string) *expand.Library { return h.at(path).Net.modules() }
+
+// at returns the model that the instance of a path is in: below draft that is the draft layer.
+func (h moduleHost) at(path string) *Model {
+	if h.Draft != nil && strings.HasPrefix(path, joinedDraft) {
+		return h.Draft.Model
+	}
+	return h.Model
 }
 
 // Param returns what a parameter is set to: by the section of the module's file, or one that describes a
@@ -161,7 +172,7 @@ type setting struct {
 
 func (l *lowerer) find(p *expand.Declared, m *expand.Reader, at *paramKey) setting {
 	set := l.paramsOf(site{draft: at.at.draft, std: at.at.std})
-	for _, key := range keysOf(l.Net.modules(), p, m, at.at.rest) {
+	for _, key := range keysOf(l.of(at.at).Net.modules(), p, m, at.at.rest) {
 		v, ok := set[key]
 		if list := reflect.ValueOf(v); !ok || list.Kind() == reflect.Slice && list.Len() == 0 { // as if it were not set
 			continue

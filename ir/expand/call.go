@@ -49,22 +49,27 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 		}
 		return f.callOp(def, e, args, names)
 	}
-	if lib := f.module.below; e.Text == "base" && lib != nil { // what the module replaces, in its own instance
-		m, err := lib.module(f.module.Name)
+	if below := f.module.below; e.Text == "base" && below != nil { // what the module replaces, in its own instance
+		m, err := below.module(f.module.Name)
 		if err != nil {
 			panic(failure{err})
 		}
-		return f.call(m, e, f.path, args, f.named(e))
+		return f.call(f.lib, m, e, f.path, args, f.named(e))
 	}
-	m, err := f.lib.module(e.Text)
+	path, lib := f.instance(e), f.lib
+	f.at = e.Pos
+	if own := f.host.Library(path); own != nil {
+		lib = own
+	}
+	m, err := lib.module(e.Text)
 	if err != nil {
-		known := slices.Concat(f.lib.Names(), slices.Sorted(maps.Keys(f.ops)), functionNames())
-		if _, isModule := f.lib.sources[e.Text]; isModule {
+		known := slices.Concat(lib.Names(), slices.Sorted(maps.Keys(f.ops)), functionNames())
+		if _, isModule := lib.sources[e.Text]; isModule {
 			panic(failure{err}) // of its text
 		}
 		f.fail("no op, module or function %s%s", e.Text, spelling.DidYouMean(e.Text, known))
 	}
-	return f.call(m, e, f.instance(e), args, f.named(e))
+	return f.call(lib, m, e, path, args, f.named(e))
 }
 
 // named evaluates the arguments that have names.

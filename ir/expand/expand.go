@@ -46,8 +46,11 @@ type Host interface {
 	// Read records that a module knows a tensor, though no weight is made of it, and reports
 	// whether it is stored.
 	Read(std string) bool
-	// Config returns the value of a key of config.json.
-	Config(key string) (any, bool)
+	// Config returns the value of a key of config.json, for an instance of a path.
+	Config(path, key string) (any, bool)
+	// Library returns the library of the modules below an instance of a path; nil: that of the
+	// expander.
+	Library(path string) *Library
 	// Param returns what the model sets a parameter to, for an instance of a module at a path.
 	Param(p *Declared, m *Reader, path string) (any, bool)
 	// Weight returns the weight of the graph.
@@ -167,7 +170,7 @@ func (x *Expander) Call(module, path string, args []any, named map[string]any) (
 			results, err = nil, failed.error
 		}
 	}()
-	f := &frame{Expander: x, module: m, path: path, at: m.Pos, vars: x.scope()}
+	f := &frame{Expander: x, lib: x.lib, module: m, path: path, at: m.Pos, vars: x.scope()}
 	f.bind(args, named)
 	return f.run(), nil
 }
@@ -175,6 +178,7 @@ func (x *Expander) Call(module, path string, args []any, named map[string]any) (
 // A frame is an instance of a module that is being expanded.
 type frame struct {
 	*Expander
+	lib    *Library // that has the module
 	caller *frame
 	depth  int
 	module *module
@@ -318,8 +322,8 @@ func (f *frame) run() []any {
 	return f.result
 }
 
-// call expands a module that this one calls.
-func (f *frame) call(m *module, e *syntax.Expr, path string, args []any, named map[string]any) []any {
+// call expands a module of a library that this one calls.
+func (f *frame) call(lib *Library, m *module, e *syntax.Expr, path string, args []any, named map[string]any) []any {
 	for c := f; c != nil; c = c.caller {
 		if c.module == m {
 			f.fail("module %s calls itself", m.Name)
@@ -328,7 +332,7 @@ func (f *frame) call(m *module, e *syntax.Expr, path string, args []any, named m
 	if f.depth >= maxCalls {
 		f.fail("calls of modules nest deeper than %d", maxCalls)
 	}
-	in := &frame{Expander: f.Expander, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: f.scope()}
+	in := &frame{Expander: f.Expander, lib: lib, caller: f, depth: f.depth + 1, module: m, path: path, at: e.Pos, vars: f.scope()}
 	in.bind(args, named)
 	results := in.run()
 	f.free = append(f.free, in.vars)

@@ -33,7 +33,7 @@ func (f *frame) eval(e *syntax.Expr) any {
 	case syntax.ValueRef, syntax.WeightRef:
 		return f.name(e.Text)
 	case syntax.ConfigRef:
-		v, _ := f.host.Config(e.Text[1:])
+		v, _ := f.host.Config(f.path, e.Text[1:])
 		return f.plain(v)
 	case syntax.ListExpr:
 		out := make([]any, len(e.Args))

@@ -32,7 +32,8 @@ func (h *testHost) Read(std string) bool {
 	return ok
 }
 
-func (h *testHost) Config(key string) (any, bool) { v, ok := h.config[key]; return v, ok }
+func (h *testHost) Config(_, key string) (any, bool) { v, ok := h.config[key]; return v, ok }
+func (h *testHost) Library(string) *Library          { return nil }
 
 func (h *testHost) Param(p *Declared, m *Reader, path string) (any, bool) {
 	for _, key := range []string{path + "." + p.Name, m.Module + "." + p.Name, p.Name} {

@@ -79,7 +79,7 @@ func (p *param) wanted() string {
 // evaluate evaluates an expression of a parameter, outside of any model.
 func (l *Library) evaluate(p *param, expr func(f *frame) any) (v any, err error) {
 	x := New(l, nil, nil)
-	f := &frame{Expander: x, module: &module{Module: &syntax.Module{Name: p.home.Module}}, at: p.Pos, vars: x.scope()}
+	f := &frame{Expander: x, lib: l, module: &module{Module: &syntax.Module{Name: p.home.Module}}, at: p.Pos, vars: x.scope()}
 	defer func() {
 		if r := recover(); r != nil {
 			failed, ok := r.(failure)
