@@ -10,12 +10,36 @@ import (
 	"github.com/iflowc/iflowc/models"
 )
 
-// TestModules checks the library of modules: each can be parsed, none is longer than 40 lines,
+// TestModules checks the library of modules and those of families: each can be parsed, none is longer than 40 lines,
 // and their names are not those of ops or functions.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	for _, name := range library().Names() {
-		m, err := library().Module(name)
+	libraries := []*expand.Library{library()}
+	for name := range models.FamilyModules() {
+		f, ok := familyNamed(name)
+		if !ok {
+			t.Errorf("models/families/%s.ifl is beside no %s.yaml", name, name)
+			continue
+		}
+		libraries = append(libraries, f.modules())
+	}
+	for _, lib := range libraries {
+		checkModules(t, lib)
+	}
+	for path, name := range irNames() {
+		if path == "" || strings.HasPrefix(path, ".") {
+			t.Errorf("names.yaml: %q: %q", path, name)
+		}
+	}
+	if len(models.Modules()) == 0 {
+		t.Error("no files of modules")
+	}
+}
+
+func checkModules(t *testing.T, lib *expand.Library) {
+	t.Helper()
+	for _, name := range lib.Names() {
+		m, err := lib.Module(name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -29,14 +53,6 @@ func TestModules(t *testing.T) {
 		if m.Doc == "" {
 			t.Errorf("module %s has no comment", name)
 		}
-	}
-	for path, name := range irNames() {
-		if path == "" || strings.HasPrefix(path, ".") {
-			t.Errorf("names.yaml: %q: %q", path, name)
-		}
-	}
-	if len(models.Modules()) == 0 {
-		t.Error("no files of modules")
 	}
 }
 
@@ -54,6 +70,7 @@ func TestModuleErrors(t *testing.T) {
 		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.groups"] = 4 }, "heads must be a multiple of groups (groups 4, heads 6)"},
 		{"falcon_h1", func(m *Model) { m.Spec.Config["ssm_multipliers"] = []any{1.0, 2.0} }, "want 5 ssm_multipliers"},
 		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.state_size"] = 5 }, "(n 68, taps 4)"},
+		{"gpt_oss", func(m *Model) { delete(m.tensors, "dec.0.self_attn.sinks.weight") }, "tensor dec.0.self_attn.sinks.weight: missing"},
 		{"rwkv7", func(m *Model) { m.Net.Params["time_mix.head_dim"] = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
 		{"bert_mlm", func(m *Model) { m.Net.Params["mixer_pattern"] = []string{"short_conv"} }, "an encoder has attention"},
 		{"recurrent_gemma", func(m *Model) { m.Net.Params["rg_lru.blocks"] = 5 }, "the width must be a multiple of blocks"},
