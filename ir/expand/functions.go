@@ -43,6 +43,7 @@ var functions = map[string]function{
 	}},
 	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(f.flatten(nil, f.only(name, args))) }},
 	"layer":        {"", "number of the layer that the instance is in; 0 outside of layers", func(f *frame, name string, args []any) any { return f.layer() }},
+	"of_layer":     {"list", "the element of a list, which is repeated, for the layer that the instance is in", (*frame).ofLayer},
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
 	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
@@ -189,6 +190,14 @@ func (f *frame) reversed(name string, args []any) any {
 	out := f.list(slices.Clone(f.only(name, args)))
 	slices.Reverse(out)
 	return out
+}
+
+func (f *frame) ofLayer(name string, args []any) any {
+	list := f.only(name, args)
+	if len(list) == 0 {
+		f.fail("function %s needs a list with elements", name)
+	}
+	return list[f.layer()%len(list)]
 }
 
 func (f *frame) mod(name string, args []any) any {
