@@ -71,9 +71,9 @@ func TestModuleErrors(t *testing.T) {
 		{"falcon_h1", func(m *Model) { m.Spec.Config["ssm_multipliers"] = []any{1.0, 2.0} }, "want 5 ssm_multipliers"},
 		{"falcon_h1", func(m *Model) { m.Net.Params["ssd.state_size"] = 5 }, "(n 68, taps 4)"},
 		{"gpt_oss", func(m *Model) { delete(m.tensors, "dec.0.self_attn.sinks.weight") }, "tensor dec.0.self_attn.sinks.weight: missing"},
-		{"rwkv7", func(m *Model) { m.Net.Params["time_mix.head_dim"] = 7 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
+		{"rwkv7", func(m *Model) { m.Spec.Config["head_dim"] = 7.0 }, "the width must be a multiple of head_dim (head_dim 7, n 16)"},
 		{"bert_mlm", func(m *Model) { m.Net.Params["mixer_pattern"] = []string{"short_conv"} }, "an encoder has attention"},
-		{"recurrent_gemma", func(m *Model) { m.Net.Params["rg_lru.blocks"] = 5 }, "the width must be a multiple of blocks"},
+		{"recurrent_gemma", func(m *Model) { m.Spec.Config["num_attention_heads"] = 5.0 }, "the width must be a multiple of blocks"},
 	} {
 		m, _ := resolved(t, "testdata/families/"+c.family, Options{Quant: "f32"})
 		c.change(m)

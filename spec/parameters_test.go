@@ -69,7 +69,6 @@ func TestParameterDefaults(t *testing.T) {
 		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "attention_pattern", []string{"full", "sliding"}},
 		{"t5_gated", keys{"dense_act_fn": absent}, "activation_function", "gelu"},
 		{"t5_gated", keys{"dense_act_fn": "relu"}, "activation_function", "relu"},
-		{"recurrent_gemma", keys{"block_types": []any{"recurrent", "sliding_attention", "attention"}}, "mixer_pattern", []string{"rg_lru", "full", "full"}},
 	} {
 		s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
 		if err != nil {
