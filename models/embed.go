@@ -43,58 +43,37 @@ func Names() []string {
 }
 
 // Modules returns the texts of the files of modules, by name.
-func Modules() map[string]string {
-	found, err := fs.Glob(files, "modules/*.ifl")
+var Modules = sync.OnceValue(func() map[string]string { return texts("modules/*.ifl", "") })
+
+// ModuleNames returns the names that instances of modules have in the IR.
+func ModuleNames() string { return text("modules/names.yaml") }
+
+// NetworkTypes returns what types of networks stand for.
+func NetworkTypes() string { return text("modules/types.yaml") }
+
+// Families returns the texts of the family files by name.
+var Families = sync.OnceValue(func() map[string]string { return texts("families/*.yaml", ".yaml") })
+
+// FamilyModules returns the texts of the modules that single families have, by name of the family.
+var FamilyModules = sync.OnceValue(func() map[string]string { return texts("families/*.ifl", ".ifl") })
+
+// texts returns the texts of the files of a pattern, by their names without a suffix.
+func texts(pattern, suffix string) map[string]string {
+	found, err := fs.Glob(files, pattern)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
 	out := map[string]string{}
 	for _, f := range found {
-		b, err := files.ReadFile(f)
-		if err != nil {
-			panic("bug: " + err.Error())
-		}
-		out[path.Base(f)] = string(b)
+		out[strings.TrimSuffix(path.Base(f), suffix)] = text(f)
 	}
 	return out
 }
 
-// ModuleNames returns the names that instances of modules have in the IR.
-func ModuleNames() []byte {
-	b, err := files.ReadFile("modules/names.yaml")
+func text(file string) string {
+	b, err := files.ReadFile(file)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
-	return b
-}
-
-// NetworkTypes returns what types of networks stand for.
-func NetworkTypes() []byte {
-	b, err := files.ReadFile("modules/types.yaml")
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
-	return b
-}
-
-// Families returns the contents of every family file by name.
-var Families = sync.OnceValue(func() map[string][]byte { return familyFiles(".yaml") })
-
-// FamilyModules returns the texts of the modules that single families have, by name of the family.
-var FamilyModules = sync.OnceValue(func() map[string][]byte { return familyFiles(".ifl") })
-
-func familyFiles(ext string) map[string][]byte {
-	found, err := fs.Glob(files, "families/*"+ext)
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
-	out := map[string][]byte{}
-	for _, f := range found {
-		b, err := files.ReadFile(f)
-		if err != nil {
-			panic("bug: " + err.Error())
-		}
-		out[strings.TrimSuffix(path.Base(f), ext)] = b
-	}
-	return out
+	return string(b)
 }

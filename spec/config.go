@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -94,19 +93,15 @@ func ropeForms(config map[string]any) {
 }
 
 //go:embed spellings.yaml
-var spellingsYAML []byte
+var spellingsYAML string
 
 // A pair is a name and what it stands for, in the order of the file.
 type pair struct{ from, to string }
 
 // spellings are the names that files have for others, by kind.
 var spellings = sync.OnceValue(func() map[string][]pair {
-	var kinds map[string]yaml.Node
-	if err := yaml.Unmarshal(spellingsYAML, &kinds); err != nil {
-		panic("bug: spellings.yaml: " + err.Error())
-	}
 	out := map[string][]pair{}
-	for kind, n := range kinds {
+	for kind, n := range data[map[string]yaml.Node]("spellings.yaml", spellingsYAML) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			out[kind] = append(out[kind], pair{n.Content[i].Value, n.Content[i+1].Value})
 		}
@@ -116,11 +111,12 @@ var spellings = sync.OnceValue(func() map[string][]pair {
 
 // spelled returns what a name of a kind stands for.
 func spelled(kind, name string) (string, bool) {
-	i := slices.IndexFunc(spellings()[kind], func(p pair) bool { return p.from == name })
-	if i < 0 {
-		return "", false
+	for _, p := range spellings()[kind] {
+		if p.from == name {
+			return p.to, true
+		}
 	}
-	return spellings()[kind][i].to, true
+	return "", false
 }
 
 // ggufConfig converts GGUF metadata to the form of config.json.

@@ -1,13 +1,13 @@
 package spec
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/iflowc/iflowc/ir/expand"
@@ -66,7 +66,7 @@ func familyNamed(name string) (*family, bool) {
 		return nil, false
 	}
 	f := &family{name: name}
-	dec := yaml.NewDecoder(bytes.NewReader(src))
+	dec := yaml.NewDecoder(strings.NewReader(src))
 	dec.KnownFields(true)
 	if err := dec.Decode(f); err != nil {
 		panic("bug: models/families/" + name + ".yaml: " + err.Error())
@@ -76,13 +76,13 @@ func familyNamed(name string) (*family, bool) {
 }
 
 // families returns all families by name.
-func families() map[string]*family {
+var families = sync.OnceValue(func() map[string]*family {
 	out := map[string]*family{}
 	for name := range models.Families() {
 		out[name], _ = familyNamed(name)
 	}
 	return out
-}
+})
 
 var architecturesKey = regexp.MustCompile(`(?m)^architectures:.*\n(?:[ #-].*\n)*`)
 
@@ -92,7 +92,7 @@ var familyOf = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	for name, src := range models.Families() {
 		var f family
-		if err := yaml.Unmarshal(architecturesKey.Find(src), &f); err != nil {
+		if err := yaml.Unmarshal([]byte(architecturesKey.FindString(src)), &f); err != nil {
 			panic("bug: models/families/" + name + ".yaml: " + err.Error())
 		}
 		for _, arch := range f.Architectures {
@@ -141,7 +141,7 @@ func (f *family) modules() *expand.Library {
 			continue
 		}
 		var err error
-		if lib, err = lib.With(map[string]string{g.name + ".ifl": string(text)}); err != nil {
+		if lib, err = lib.With(map[string]string{g.name + ".ifl": text}); err != nil {
 			panic("bug: " + err.Error())
 		}
 	}

@@ -160,12 +160,3 @@ func (s *Spec) checkConsistency() error {
 	}
 	return nil
 }
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -45,11 +43,7 @@ func Families() []string { return slices.Sorted(maps.Keys(models.Families())) }
 
 // irNames returns the names that paths of instances have in the IR.
 var irNames = sync.OnceValue(func() map[string]string {
-	out := map[string]string{}
-	if err := yaml.Unmarshal(models.ModuleNames(), &out); err != nil {
-		panic("bug: names of modules: " + err.Error())
-	}
-	return out
+	return data[map[string]string]("modules/names.yaml", models.ModuleNames())
 })
 
 // irName returns the name in the IR of a part of the module at a path. Parts that are called
@@ -84,11 +78,7 @@ func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
 		return expand.Tensor{}, false
 	}
 	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
-	m := h.Model
-	if m.Draft != nil {
-		m = m.of(siteOf(std))
-	}
-	if m.storesTransposed(std, t.Shape) {
+	if h.at(std).storesTransposed(std, t.Shape) {
 		out.Transform, out.Shape, out.Computed = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{out.Transform}}, []int{t.Shape[1], t.Shape[0]}, t.DType.IsBlock()
 	}
 	return out, true
@@ -134,12 +124,12 @@ func (h moduleHost) Config(path, key string) (any, bool) {
 // Library returns the library of the family of the draft layer, which is often another one.
 func (h moduleHost) Library(path string) *expand.Library { return h.at(path).Net.modules() }
 
-// at returns the model that the instance of a path is in: below draft that is the draft layer.
+// at returns the model that a path or a standard name is of.
 func (h moduleHost) at(path string) *Model {
-	if h.Draft != nil && strings.HasPrefix(path, joinedDraft) {
-		return h.Draft.Model
+	if h.Draft == nil { // of most, and siteOf takes time
+		return h.Model
 	}
-	return h.Model
+	return h.of(siteOf(path))
 }
 
 // Param returns what a parameter is set to: by the section of the module's file, or one that describes a
@@ -192,16 +182,15 @@ func keysOf(lib *expand.Library, p *expand.Declared, m *expand.Reader, path stri
 			keys = append(keys, key)
 		}
 	}
-	names := sectionNames(lib)
 	if len(m.Sections) == 1 {
 		add(m.Sections[0])
 	}
 	for section := path; section != ""; {
-		add(sectionOf(names, section))
+		add(sectionOf(lib, section))
 		section = section[:max(strings.LastIndexByte(section, '.'), 0)]
 	}
 	if last := path[strings.LastIndexByte(path, '.')+1:]; last != path {
-		add(sectionOf(names, last))
+		add(sectionOf(lib, last))
 	}
 	switch {
 	case p.Given || len(p.Sections) == 0:
@@ -212,27 +201,13 @@ func keysOf(lib *expand.Library, p *expand.Declared, m *expand.Reader, path stri
 	return keys
 }
 
-// sectionNames returns the names of sections by those of the instances that they are about.
-func sectionNames(lib *expand.Library) map[string]string {
-	out := map[string]string{}
-	for _, s := range lib.Sections() {
-		for _, instance := range s.At {
-			out[instance] = s.Name
-		}
-	}
-	return out
-}
-
 // sectionOf returns the section that describes the module at a path.
-func sectionOf(names map[string]string, path string) string {
+func sectionOf(lib *expand.Library, path string) string {
 	first, rest, below := strings.Cut(path, ".")
-	if s, ok := names[first]; ok {
-		first = s
-	}
 	if below {
-		return first + "." + rest
+		return lib.SectionAt(first) + "." + rest
 	}
-	return first
+	return lib.SectionAt(first)
 }
 
 func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {

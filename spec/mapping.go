@@ -21,7 +21,7 @@ type nameRule struct {
 }
 
 //go:embed names.yaml
-var namesYAML []byte
+var namesYAML string
 
 // A nameList is a list of names.yaml.
 type nameList struct {
@@ -31,15 +31,12 @@ type nameList struct {
 
 // defaultNames returns the lists of names.yaml.
 var defaultNames = sync.OnceValue(func() []nameList {
-	var maps []struct {
+	type mapping struct {
 		Name, Format, Prefix string
 		Mapping              yaml.Node
 	}
-	if err := yaml.Unmarshal(namesYAML, &maps); err != nil {
-		panic("bug: names.yaml: " + err.Error())
-	}
 	var lists []nameList
-	for _, m := range maps {
+	for _, m := range data[[]mapping]("names.yaml", namesYAML) {
 		var entries []Entry
 		for i := 0; i+1 < len(m.Mapping.Content); i += 2 {
 			entries = append(entries, Entry{Key: m.Mapping.Content[i].Value, Val: m.Mapping.Content[i+1].Value, Prefix: m.Prefix})

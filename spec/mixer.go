@@ -16,14 +16,14 @@ func (m *Model) namesOf(layer int) layerNames {
 	if n, ok := m.layerNames[layer]; ok {
 		return n
 	}
+	if m.namer == nil {
+		m.namer, m.layerNames = newLowerer(m), map[int]layerNames{}
+	}
 	var n layerNames
-	if results, err := newLowerer(m).call(mixerNames, layerName("dec.{i}", layer), nil); err == nil { // else lowering fails by it
+	if results, err := m.namer.call(mixerNames, layerName("dec.{i}", layer), nil); err == nil { // else lowering fails by it
 		for i, to := range []*[]string{&n.own, &n.all, &n.unread} {
 			*to = texts(results[i])
 		}
-	}
-	if m.layerNames == nil {
-		m.layerNames = map[int]layerNames{}
 	}
 	m.layerNames[layer] = n
 	return n

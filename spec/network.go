@@ -5,7 +5,6 @@ import (
 
 	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/models"
-	"gopkg.in/yaml.v3"
 )
 
 // A Network is the network_structure of a model spec: its type, the names of stored tensors, and
@@ -82,11 +81,7 @@ type typeMeaning struct {
 
 // networkTypes are the types that stand for others.
 var networkTypes = sync.OnceValue(func() map[string]typeMeaning {
-	var out map[string]typeMeaning
-	if err := yaml.Unmarshal(models.NetworkTypes(), &out); err != nil {
-		panic("bug: types of networks: " + err.Error())
-	}
-	return out
+	return data[map[string]typeMeaning]("modules/types.yaml", models.NetworkTypes())
 })
 
 // Topology returns what the network type stands for: decoder_only, encoder_only,

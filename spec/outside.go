@@ -11,11 +11,10 @@ import (
 	"sync"
 
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
-	"gopkg.in/yaml.v3"
 )
 
 //go:embed outside.yaml
-var outsideYAML []byte
+var outsideYAML string
 
 // An unsupported entry is a group of unsupported architectures and the feature that they need.
 type unsupported struct {
@@ -24,11 +23,7 @@ type unsupported struct {
 }
 
 var unsupportedArchitectures = sync.OnceValue(func() []unsupported {
-	var out []unsupported
-	if err := yaml.Unmarshal(outsideYAML, &out); err != nil {
-		panic("bug: outside.yaml: " + err.Error())
-	}
-	return out
+	return data[[]unsupported]("outside.yaml", outsideYAML)
 })
 
 // unknownArchitecture returns the error for an architecture without a family. It

@@ -65,7 +65,7 @@ func renamedLibrary(t *testing.T, s *Spec) *expand.Library {
 	f, _ := findFamily(arch)
 	for _, g := range f.chain() {
 		if text, own := models.FamilyModules()[g.name]; own {
-			files = append(files, [2]string{g.name + ".ifl", string(text)})
+			files = append(files, [2]string{g.name + ".ifl", text})
 		}
 	}
 	names := slices.DeleteFunc(f.modules().Names(), func(name string) bool { return name == rootModule || name == mixerNames || ir.IsTransform(name) })

@@ -27,6 +27,7 @@ type Model struct {
 	tensors    map[string]Tensor      // by standard name
 	declared   map[string]declaration // by weight of the lowered module
 	layerNames map[int]layerNames     // of the decoder
+	namer      *lowerer               // evaluates them
 
 	unmatched []string // stored tensors that no rule maps to a standard name
 

@@ -75,7 +75,7 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 			p = s.structure(v.Field(i), true)
 		}
 		if expressions && len(p) > 0 {
-			p = schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": exprForm}}}
+			p = expressible(p)
 		}
 		if doc := s.docs[t.Name()+"."+f.Name]; doc != "" {
 			p["description"] = doc
@@ -98,12 +98,15 @@ func (s schemer) params(properties schemaNode, section string) {
 		if inner := sectionNamed(s.lib, key); inner != nil {
 			p := schemaNode{"type": []any{"object", "null"}, "properties": schemaNode{}, "additionalProperties": false}
 			s.params(p["properties"].(schemaNode), key)
-			properties[name] = expressible(p, inner.Doc)
+			p = expressible(p)
+			p["description"] = inner.Doc
+			properties[name] = p
 		} else if p, err := s.lib.Key(key); p != nil && err == nil { // no field of Network
-			properties[name] = expressible(s.param(p), p.Doc)
+			n := s.param(p, p.Doc)
 			if v := reflect.ValueOf(p.Default); v.IsValid() && v.Kind() != reflect.Slice && !v.IsZero() {
-				properties[name].(schemaNode)["default"] = p.Default
+				n["default"] = p.Default
 			}
+			properties[name] = n
 		}
 	}
 	if section == "" {
@@ -111,7 +114,7 @@ func (s schemer) params(properties schemaNode, section string) {
 	}
 	for _, name := range narrowed(s.lib, section) {
 		if p, err := s.lib.Key(name); p != nil && err == nil {
-			properties[name] = expressible(s.param(p), NarrowedDoc)
+			properties[name] = s.param(p, NarrowedDoc)
 		}
 	}
 }
@@ -119,23 +122,25 @@ func (s schemer) params(properties schemaNode, section string) {
 // NarrowedDoc describes a key of the top in a section.
 const NarrowedDoc = "as at the top, for the modules of this section"
 
-// param returns the schema of a parameter's value.
-func (s schemer) param(p *expand.Parameter) schemaNode {
+// param returns the schema of a parameter.
+func (s schemer) param(p *expand.Parameter, doc string) schemaNode {
 	typ, words := paramTypes[p.Kind], strings.Join(p.Words, "|")
-	one := scalarSchema(typ, words, p.Name, true)
-	list := schemaNode{"type": []any{"array", "null"}, "items": scalarSchema(typ, words, p.Name, false)}
+	value := s.value(typ, words, p.Name)
+	list := s.value(reflect.SliceOf(typ), words, p.Name)
 	switch {
 	case p.List:
-		return list
+		value = list
 	case p.Layered:
-		return schemaNode{"anyOf": []any{list, one}}
+		value = schemaNode{"anyOf": []any{list, value}}
 	}
-	return one
+	value = expressible(value)
+	value["description"] = doc
+	return value
 }
 
 // expressible returns the schema of a value in whose place an expression over config.json may be.
-func expressible(p schemaNode, doc string) schemaNode {
-	return schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": exprForm}}, "description": doc}
+func expressible(p schemaNode) schemaNode {
+	return schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": exprForm}}}
 }
 
 // value returns the schema of one key's value. It accepts null, which equals an

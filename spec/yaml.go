@@ -107,7 +107,7 @@ func (s *Spec) ownIgnores() []string {
 	generic, _ := findFamily("generic")
 	var out []string
 	for _, g := range s.Ignore {
-		if !contains(generic.Ignore, g) && !contains(out, g) {
+		if !slices.Contains(generic.Ignore, g) && !slices.Contains(out, g) {
 			out = append(out, g)
 		}
 	}
@@ -209,6 +209,14 @@ func (n *Network) mappingNode() *yaml.Node {
 		}
 	}
 	return root
+}
+
+// data returns the value of an embedded YAML file.
+func data[T any](file, text string) (out T) {
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		panic("bug: " + file + ": " + err.Error())
+	}
+	return out
 }
 
 func put(m *yaml.Node, key string, v *yaml.Node) {

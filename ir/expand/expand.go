@@ -80,8 +80,7 @@ type Error struct {
 	Path   string // of the instance
 	Msg    string
 	Line   string      // of the text
-	Module string      // the instance's
-	Reader *Reader     // the same
+	Reader *Reader     // the instance's module; nil: the text is wrong for all
 	Params []*Declared // in a condition that is false or in sizes
 	Std    string      // standard name of the tensor that is missing, or of the wrong shape
 	Absent bool        // it is missing
@@ -99,8 +98,8 @@ func (e *Error) Error() string {
 // Place returns where the error is in the text of modules: lines that are indented.
 func (e *Error) Place() string {
 	text := fmt.Sprintf("  %s:%d", e.Pos.Filename, e.Pos.Line)
-	if e.Module != "" {
-		text += ", module " + e.Module
+	if e.Reader != nil {
+		text += ", module " + e.Reader.Module
 	}
 	if e.Path != "" {
 		text += " at " + e.Path
@@ -161,15 +160,7 @@ func (x *Expander) Call(module, path string, args []any, named map[string]any) (
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			failed, ok := r.(failure)
-			if !ok {
-				panic(r)
-			}
-			results, err = nil, failed.error
-		}
-	}()
+	defer catch(&err)
 	f := &frame{Expander: x, lib: x.lib, module: m, path: path, at: m.Pos, vars: x.scope()}
 	f.bind(args, named)
 	return f.run(), nil
@@ -196,6 +187,17 @@ type frame struct {
 // A failure is the error with which an expansion ends by a panic.
 type failure struct{ error }
 
+// catch sets the error of a function whose evaluation ended with a failure. It is deferred.
+func catch(err *error) {
+	if r := recover(); r != nil {
+		failed, ok := r.(failure)
+		if !ok {
+			panic(r)
+		}
+		*err = failed.error
+	}
+}
+
 // fail ends the expansion with an error at the place that is being evaluated.
 func (f *frame) fail(format string, args ...any) {
 	panic(failure{f.error(fmt.Sprintf(format, args...), "")})
@@ -211,7 +213,7 @@ func (f *frame) missing(std string) {
 // error returns an error at the place that is being evaluated, about a tensor if std is not "".
 // Parameters of the module in the given expressions are likely reasons.
 func (f *frame) error(msg, std string, because ...*syntax.Expr) *Error {
-	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Module: f.module.Name, Reader: &f.module.reader, Std: std}
+	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Reader: &f.module.reader, Std: std}
 	for _, e := range because {
 		for _, name := range namesIn(e, nil) {
 			if p := f.module.params[name]; p != nil {

@@ -39,9 +39,6 @@ type Parameter struct {
 	param *param
 }
 
-// Type returns what the parameter may be.
-func (p *Parameter) Type() string { return p.param.typeText() }
-
 // Accepts returns an error if the condition of the parameter is false for a value.
 func (p *Parameter) Accepts(v any) error {
 	if p.param.Where == nil {
@@ -80,15 +77,7 @@ func (p *param) wanted() string {
 func (l *Library) evaluate(p *param, expr func(f *frame) any) (v any, err error) {
 	x := New(l, nil, nil)
 	f := &frame{Expander: x, lib: l, module: &module{Module: &syntax.Module{Name: p.home.Module}}, at: p.Pos, vars: x.scope()}
-	defer func() {
-		if r := recover(); r != nil {
-			failed, ok := r.(failure)
-			if !ok {
-				panic(r)
-			}
-			v, err = nil, failed.error
-		}
-	}()
+	defer catch(&err)
 	return expr(f), nil
 }
 
@@ -150,6 +139,15 @@ func (l *Library) parameter(p *param) *Parameter {
 
 // Sections returns the sections of a model's settings.
 func (l *Library) Sections() []Section { return l.sections }
+
+// SectionAt returns the section that is about the instances of a name; that of the name itself if
+// none says so.
+func (l *Library) SectionAt(instance string) string {
+	if name, ok := l.about[instance]; ok {
+		return name
+	}
+	return instance
+}
 
 // Keys returns the keys of all parameters, sorted. Those of a section have its name in front.
 func (l *Library) Keys() []string { return slices.Sorted(maps.Keys(l.homes)) }

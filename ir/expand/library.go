@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ type Library struct {
 	files      map[string]string // by name
 	sources    map[string]source
 	sections   []Section
+	about      map[string]string   // sections by instances of other names
 	words      map[string][]string // lists of words by name
 	homes      map[string]string   // modules that declare parameters, by key
 	redeclared map[string]bool     // keys of modules that replace others, which declare them too
@@ -47,7 +47,7 @@ type source struct {
 // NewLibrary returns the library of the modules in files. It finds them by lines that begin
 // with the word module, behind which a name stands.
 func NewLibrary(files map[string]string) (*Library, error) {
-	l := &Library{files: files, sources: map[string]source{}, words: map[string][]string{}, homes: map[string]string{}}
+	l := &Library{files: files, sources: map[string]source{}, about: map[string]string{}, words: map[string][]string{}, homes: map[string]string{}}
 	return l, l.addAll(files)
 }
 
@@ -66,7 +66,7 @@ func (l *Library) addAll(files map[string]string) error {
 
 // With returns a library with the modules of more files. They replace those of the same names.
 func (l *Library) With(files map[string]string) (*Library, error) {
-	out := &Library{below: l, files: maps.Clone(l.files), sources: maps.Clone(l.sources), sections: slices.Clone(l.sections), words: maps.Clone(l.words), homes: maps.Clone(l.homes), redeclared: map[string]bool{}}
+	out := &Library{below: l, files: maps.Clone(l.files), sources: maps.Clone(l.sources), sections: slices.Clone(l.sections), about: maps.Clone(l.about), words: maps.Clone(l.words), homes: maps.Clone(l.homes), redeclared: map[string]bool{}}
 	maps.Copy(out.files, files)
 	return out, out.addAll(files)
 }
@@ -120,6 +120,9 @@ func (l *Library) addHead(s source) error {
 		if w := h.Words; w != nil {
 			l.words[w.Name] = w.List
 			continue
+		}
+		for _, instance := range h.Section.At {
+			l.about[instance] = h.Section.Name
 		}
 		l.sections = append(l.sections, Section{h.Section.Name, h.Section.At, h.Section.Whole, l.docAt(h.Section.Pos), s.file})
 	}
