@@ -64,6 +64,9 @@ func (l *lowerer) located(err error) error {
 	if !errors.As(err, &e) {
 		return errAt(Pos{File: l.Spec.File}, "%v", err)
 	}
+	if rest, ofHeads := strings.CutPrefix(e.Std, joinedHeads); e.Absent && ofHeads {
+		return errAt(l.Spec.Pos("medusa"), "medusa: no tensor %q of numbers; are the heads those of this model?", rest)
+	}
 	if e.Absent {
 		return l.missing(e.Std)
 	}

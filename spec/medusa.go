@@ -131,7 +131,7 @@ func (m *Model) findMedusa(h Headers) error {
 	d.Layers = countUp(h, maxMedusaLayers, func(j int) string { return d.block(0, j) + ".weight" })
 	m.Medusa = d
 	for _, name := range h.Names() {
-		if dt, shape, _ := h.Lookup(name); strings.HasPrefix(name, d.prefix) {
+		if dt, shape, _ := h.Lookup(name); strings.HasPrefix(name, d.prefix) && dt.IsFloat() {
 			d.tensors[name] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape, Pos: at}
 		}
 	}

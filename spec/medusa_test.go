@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,6 +168,40 @@ func TestMedusaRefuses(t *testing.T) {
 		_, _, _, err := medusaModule(t, section)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: have %v, want %s", section, err, want)
+		}
+	}
+}
+
+// A lacking is headers in which one tensor has another type, or is missing.
+type lacking struct {
+	Headers
+	name string
+	typ  tensor.DType // tensor.Invalid: missing
+}
+
+func (h lacking) Lookup(name string) (tensor.DType, []int, bool) {
+	dt, shape, ok := h.Headers.Lookup(name)
+	if name == h.name {
+		return h.typ, shape, h.typ != tensor.Invalid
+	}
+	return dt, shape, ok
+}
+
+// TestMedusaLacks checks that a bias that is missing, and a matrix of integers, are errors.
+func TestMedusaLacks(t *testing.T) {
+	s, err := medusaSpec(t, "  file: DIR/own.pt\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := s.OpenWeights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	for name, typ := range map[string]tensor.DType{"0.0.linear.bias": tensor.Invalid, "0.0.linear.weight": tensor.I32} {
+		err := resolvedAndLowered(s, lacking{HeadersOf(set), joinedHeads + name, typ})
+		if want := "no tensor " + strconv.Quote(name) + " of numbers"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
