@@ -58,6 +58,8 @@ func TestParseErrors(t *testing.T) {
 		{"stored type", "quant: q4_k", `bad.yaml:1:8: quant: q4_k is a type of llama.cpp; the nearest size of iflowc is q4 (q4t_b32, 4.25 bits)`},
 		{"cached type", "kv_type: q8_b64", `bad.yaml:1:1: kv_type: have "q8_b64", which is not a KV cache type; want one of bf16, f16, f32, q4_b32t2, q8_b32t2`},
 		{"no type", "name: a", "bad.yaml: network_structure.type: missing"},
+		{"wide heads", small + "  head_dim: 16777217", "bad.yaml:6:3: network_structure.head_dim: have 16777217, want 0 (derived) to 16777216"},
+		{"no rows of an indexer", small + "  indexer: {top_k: 0}", "bad.yaml:6:13: network_structure.indexer.top_k: have 0, want 1 to 16777216"},
 		{"padding", small + "padded_vocab_size: 10\nvocab_size: 20", "bad.yaml:6:1: padded_vocab_size: have 10, less than vocab_size 20"},
 		{"mapping pattern", small + "  tensor_name_mapping:\n    \"a.{k}.weight\": \"dec.{i}.self_attn.wq.weight\"", `bad.yaml:7:5: tensor name "a.{k}.weight": column 4`},
 		{"devices", small + "devices: \"0;1&&2\"", `bad.yaml:6:1: devices: "0;1&&2": column 5`},
