@@ -34,7 +34,7 @@ func (a Alias) Row(r, rows int) int {
 
 // adapterKeys are the keys of network_structure that decide how files name and order
 // the matrices.
-var adapterKeys = []string{"tensor_name_prefix", "tensor_name_mapping", "attention_tensor_names", "qk_column_order", "qkv_format"}
+var adapterKeys = []string{"tensor_name_prefix", "tensor_name_mapping", "qk_column_order", "qkv_format"}
 
 // adapterParts are the matrices with the same rows in all formats, except that some
 // formats order the rows of queries and keys for rope in another way. Those of
@@ -107,7 +107,7 @@ func (f *family) names(config map[string]any, format string) *fileFormat {
 			}
 		}
 	}
-	own, err := rulesOfAll(slices.Concat(out.network.AttentionTensorNames, out.network.TensorNameMapping))
+	own, err := rulesOfAll(out.network.TensorNameMapping)
 	if err != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (f *fileFormat) aliases(m *Model, std string) (out []Alias) {
 		_, part, _ = strings.Cut(rest, ".")
 	}
 	a, ok := f.order(m, part)
-	if !isWeight || !ok {
+	if !isWeight || !ok || m.renames(std) {
 		return nil
 	}
 	for _, list := range f.lists {
@@ -218,7 +218,7 @@ func (f *fileFormat) nameOf(m *Model, r *nameRule, std string) string {
 	}
 	name := r.stored.Name(i, j)
 	first, i, j, ok := match(f.rules, name)
-	if !ok || m.ownName(first.standard.Name(i, j), i) != std {
+	if !ok || m.stackName(first.standard.Name(i, j)) != std {
 		return ""
 	}
 	return name

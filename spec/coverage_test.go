@@ -187,12 +187,8 @@ var otherValues = []moduleValue{
 	{"latent attention", func(m *Model) bool { return m.Net.is("latent_attention") }},
 	{"attention sinks", func(m *Model) bool { return hasLike(m, "self_attn.sinks.weight") }},
 	{"attention: window", func(m *Model) bool { return m.Net.number("sliding_window") > 0 }},
-	{"weight_groups", func(m *Model) bool {
-		return m.Net.number("weight_groups") > 1 && m.Net.number("weight_group_layers") == 1 && m.Hyper.Layers%m.Net.number("weight_groups") > 0
-	}},
-	{"weight_group_layers", func(m *Model) bool {
-		return m.Net.number("weight_groups") > 1 && m.Net.number("weight_group_layers") > 1
-	}},
+	{"groups of layers", func(m *Model) bool { return hasLike(m, "enc.1.0.self_attn.") }},
+	{"groups of several layers", func(m *Model) bool { return hasLike(m, "enc.0.1.self_attn.") }},
 	{"attn_softcap", func(m *Model) bool { return float(m, "attn_softcap") > 0 }},
 	{"attn_scale", func(m *Model) bool { return float(m, "attn_scale") != 0 }},
 	{"qkv_clamp", func(m *Model) bool { return float(m, "qkv_clamp") > 0 }},

@@ -26,18 +26,6 @@ model.layers.{0..2}.mlp.down_proj.weight f32 64 160
 model.norm.weight f32 64
 `
 
-// grouped is a model spec of three layers. The first two share the weights of
-// group 0.
-const grouped = `iflow: 1
-hyper: {hidden_size: 64, num_hidden_layers: 3, num_attention_heads: 4, vocab_size: 100}
-network_structure:
-  type: llama
-  weight_groups: 2
-  tensor_name_mapping: {"group.{i}.norm.weight": "dec.{i}.self_attn.pre_norm.weight"}
-`
-
-var groupedHeaders = strings.Replace(smallHeaders, "model.layers.{0..2}.input_layernorm.weight", "group.{0..2}.norm.weight", 1)
-
 // TestParseErrors checks the messages for invalid model specs: position, value,
 // expected value and nearest valid name.
 func TestParseErrors(t *testing.T) {
@@ -93,8 +81,6 @@ func TestResolveErrors(t *testing.T) {
 		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
 		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" belongs to layer 2, but num_hidden_layers is 2`},
 		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it; the model probably computes with it: map it in tensor_name_mapping`},
-		{"group too large", grouped, groupedHeaders + "group.2.norm.weight f32 64\n", `tensor "group.2.norm.weight" belongs to layer 0 of weight group 2; want groups below weight_groups 2 and layers below weight_group_layers 1`},
-		{"group missing", grouped, strings.Replace(groupedHeaders, "group.{0..2}.norm.weight", "group.0.norm.weight", 1), "tensor dec.2.self_attn.pre_norm.weight: missing; want it stored as group.1.norm.weight"},
 		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:48: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64, 64] (kv_heads 4, v_dim 16)`},
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
 		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both map to dec.token_embeddings.weight; map one of them"},
@@ -103,7 +89,6 @@ func TestResolveErrors(t *testing.T) {
 		{"no norm", strings.Replace(small, "type: llama", "type: decoder_only", 1), smallHeaders, "normalization_function is not set; want one of std, rms, linear"},
 		{"contradiction", small + "  is_parallel_attn: true\n  mlp_attn_share_input: true\n", smallHeaders, "spec.yaml:6:3: an FFN reads either attention's pre-norm or the layer's input; want one of is_parallel_attn and mlp_attn_share_input"},
 		{"pattern without window", small + "  attention_pattern: [sliding, full]\n", smallHeaders, "spec.yaml:6:3: attention_pattern has sliding layers, but sliding_window is 0"},
-		{"no groups", small + "  weight_group_layers: 2\n", smallHeaders, "spec.yaml:6:3: network_structure.weight_group_layers: have 2, want 1 without weight_groups"},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: want an even number of rotated channels that fits in a head (fits False, rope_dim 20"},
 		{"rope axes", small + "  rope_scaling: {type: mrope}\n  mrope_section: [2, 4, 1]\n", smallHeaders, "spec.yaml:7:3: want axes of positions that have all frequencies, half of the rotated channels (axes False, mrope_section [2, 4, 1])"},
 	} {

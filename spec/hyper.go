@@ -73,11 +73,6 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	if err := s.headSizes(&h); err != nil {
 		return h, err
 	}
-	inner := s.Network.number("weight_group_layers")
-	if inner > 1 && s.Network.number("weight_groups") == 0 {
-		return h, errAt(s.Pos("network_structure.weight_group_layers"), "network_structure.weight_group_layers: have %d, want 1 without weight_groups", inner)
-	}
-	h.Layers *= inner
 	s.vocabulary(&h)
 	h.Embed = h.Hidden
 	return h, nil

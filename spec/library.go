@@ -79,7 +79,7 @@ func (m *Model) Parameters() int64 { return m.countParameters("") }
 func (m *Model) countParameters(pattern string) (n int64) {
 	seen := map[string]bool{}
 	for _, t := range m.tensors {
-		if ok, err := path.Match(pattern, t.File); err != nil || pattern != "" && !ok || seen[t.File] {
+		if ok, err := path.Match(pattern, t.File); err != nil || pattern != "" && !ok || seen[t.File] || m.used != nil && !m.used[t.File] {
 			continue
 		}
 		seen[t.File] = true

@@ -35,6 +35,13 @@ func Lower(m *Model) (*ir.Module, error) {
 	if err = cmp.Or(err, l.checkAlike(), m.checkUnused(), l.checkAllRead()); err != nil {
 		return nil, cmp.Or(m.Spec.checkStandard(), err) // a name of no tensor is a likely reason
 	}
+	m.Unused, m.used = slices.Clone(m.ignored), l.used
+	for _, t := range m.tensors {
+		if !m.used[t.File] {
+			m.Unused = append(m.Unused, t.File)
+		}
+	}
+	slices.Sort(m.Unused)
 	slices.SortStableFunc(l.graphs, func(a, b *text) int { return last(a) - last(b) })
 	elements := map[*ir.Value]ir.Arg{}
 	mod := &ir.Module{Name: identifier(m.Spec.Name), Weights: l.arrays(elements), States: l.stateArrays(elements)}
@@ -78,7 +85,7 @@ func (l *lowerer) located(err error) error {
 			return inModule(pos, "the stored tensors do not fit the configuration: "+e.Msg, e)
 		}
 		std = l.elements[i].stored
-		t, _ := l.tensor(std)
+		_, t, _ := l.tensor(std)
 		e.Msg = fmt.Sprintf("tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, e.Msg)
 	}
 	keys, at := []string{}, siteOf(e.Path)
@@ -91,7 +98,7 @@ func (l *lowerer) located(err error) error {
 		}
 	}
 	set := slices.IndexFunc(keys, l.Spec.Set)
-	t, ofTensor := l.tensor(std)
+	_, t, ofTensor := l.tensor(std)
 	switch {
 	case ofTensor && t.Pos != Pos{}:
 		pos = t.Pos
@@ -121,7 +128,9 @@ type lowerer struct {
 	graphs   []*text
 	t        *text                 // the graph being written
 	read     map[string]bool       // standard names of tensors that modules know, with {j} for numbers
+	used     map[string]bool       // stored names of tensors that weights are made of
 	absent   map[string]bool       // standard names that modules ask for in vain
+	present  map[string]bool       // those of layers that they ask for and find, with {i}
 	firsts   map[string]firstShape // by form
 	params   map[site]map[string]any
 	found    map[paramKey]setting
@@ -131,7 +140,7 @@ type lowerer struct {
 }
 
 func newLowerer(m *Model) *lowerer {
-	return &lowerer{Model: m, byRef: map[string]*element{}, made: map[string]*element{}, states: map[string]*layerState{}, read: map[string]bool{}, absent: map[string]bool{}, firsts: map[string]firstShape{}, params: map[site]map[string]any{}, found: map[paramKey]setting{}}
+	return &lowerer{Model: m, byRef: map[string]*element{}, made: map[string]*element{}, states: map[string]*layerState{}, read: map[string]bool{}, used: map[string]bool{}, absent: map[string]bool{}, present: map[string]bool{}, firsts: map[string]firstShape{}, params: map[site]map[string]any{}, found: map[paramKey]setting{}}
 }
 
 // call expands a module of the library.
@@ -154,14 +163,8 @@ func (m *Model) stateType() tensor.DType {
 // checkAlike returns an error for a tensor that some layers have and others lack, though their
 // modules can read it: they would compute something else. uneven_tensors are exceptions.
 func (l *lowerer) checkAlike() error {
-	stored := map[string]bool{}
-	for std := range l.tensors {
-		if form, layer := layerForm(std); layer >= 0 {
-			stored[form] = true
-		}
-	}
 	for _, std := range slices.Sorted(maps.Keys(l.absent)) {
-		if form, _ := layerForm(std); stored[form] && !slices.Contains(l.Net.UnevenTensors, siteOf(std).rest) {
+		if form, _ := layerForm(std); l.present[form] && !slices.Contains(l.Net.UnevenTensors, siteOf(std).rest) {
 			return l.missing(std)
 		}
 	}

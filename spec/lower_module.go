@@ -72,10 +72,13 @@ func irName(path, part string) string {
 type moduleHost struct{ *lowerer }
 
 func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
-	t, ok := h.tensor(std)
+	_, t, ok := h.tensor(std)
 	if !ok {
 		h.absent[std] = true
 		return expand.Tensor{}, false
+	}
+	if form, layer := layerForm(std); layer >= 0 {
+		h.present[form] = true
 	}
 	out := expand.Tensor{File: t.File, Pattern: t.Pattern, Transform: tensor.Source(t.Pattern), Shape: t.Shape, Type: t.DType}
 	if h.at(std).storesTransposed(std, t.Shape) {
@@ -84,22 +87,22 @@ func (h moduleHost) Tensor(std string) (expand.Tensor, bool) {
 	return out, true
 }
 
-// tensor returns the tensor of a standard name: of the model, of its draft layer, or of its
-// Medusa heads.
-func (m *Model) tensor(std string) (t Tensor, ok bool) {
+// tensor returns the tensor of a standard name, and what name it is stored under: of the model, of its
+// draft layer, or of its Medusa heads.
+func (m *Model) tensor(std string) (name string, t Tensor, ok bool) {
 	rest, ofDraft := strings.CutPrefix(std, joinedDraft)
 	if ofDraft && m.Draft != nil {
-		if t, ok = m.Draft.Model.tensors[std]; !ok {
-			t, ok = m.Draft.Model.tensors[rest]
+		if t, ok = m.Draft.Model.tensors[std]; ok {
+			return std, t, ok
 		}
-		return t, ok
+		name, t, ok = m.Draft.Model.find(rest)
+		return joinedDraft + name, t, ok
 	}
 	if rest, ofHeads := strings.CutPrefix(std, joinedHeads); ofHeads && m.Medusa != nil {
 		t, ok = m.Medusa.tensors[m.Medusa.prefix+rest]
-		return t, ok
+		return std, t, ok
 	}
-	t, ok = m.tensors[std]
-	return t, ok
+	return m.find(std)
 }
 
 // of returns the model that a place is in: the draft layer is one of its own.
@@ -111,8 +114,8 @@ func (m *Model) of(at site) *Model {
 }
 
 func (h moduleHost) Read(std string) bool {
-	h.read[numberless(std)] = true
-	_, ok := h.tensor(std)
+	name, _, ok := h.tensor(std)
+	h.read[numberless(name)] = true
 	return ok
 }
 
@@ -218,10 +221,12 @@ func (h moduleHost) Weight(w *expand.Weight) (*ir.Value, error) {
 	}
 	for _, t := range w.Tensors {
 		e.wide, e.block = e.wide || t.Type != e.typ, e.block || t.Type.IsBlock()
+		h.used[t.File] = true
 	}
 	e.layered = layer >= 0 && slices.ContainsFunc(w.Transform.Sources(), func(name string) bool { return strings.Contains(name, "{i") })
 	for _, std := range w.Stds {
-		h.Read(std)
+		name, _, _ := h.tensor(std)
+		h.read[numberless(name)] = true
 	}
 	if layer >= 0 {
 		if err := h.checkAlikeShapes(w); err != nil {

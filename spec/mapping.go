@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -74,10 +75,6 @@ var defaultRules = sync.OnceValue(func() []nameRule {
 // "model." added or removed. transformers saves a model with or without the
 // prefix of its head.
 func rulesOf(e Entry) ([]nameRule, error) {
-	std, err := ParsePattern(standardName(e.Val))
-	if err != nil {
-		return nil, errAt(e.Pos, "standard name %v", err)
-	}
 	var out []nameRule
 	names := []string{e.Prefix + e.Key, e.Key, "model." + e.Prefix + e.Key, strings.TrimPrefix(e.Prefix, "model.") + e.Key}
 	for i, name := range names {
@@ -88,9 +85,37 @@ func rulesOf(e Entry) ([]nameRule, error) {
 		if err != nil {
 			return nil, errAt(e.Pos, "tensor name %v", err)
 		}
+		std, err := ParsePattern(numbered(standardName(e.Val), name))
+		if err != nil {
+			return nil, errAt(e.Pos, "standard name %v", err)
+		}
 		out = append(out, nameRule{p, std, i == 0, e.Pos})
 	}
 	return out, nil
+}
+
+// numbered returns a standard name with the numbers that the stored name has. A layer's tensor that is
+// stored once for all has none; layers in groups have that of the group, and one in it.
+func numbered(std, stored string) string {
+	switch i, j := strings.Contains(stored, "{i}"), strings.Contains(stored, "{j}"); {
+	case !i:
+		return strings.Replace(std, "{i}.", "", 1)
+	case j && !strings.Contains(std, "{j}"):
+		return strings.Replace(std, "{i}.", "{i}.{j}.", 1)
+	}
+	return std
+}
+
+// shared returns the stored name of a tensor that several layers read.
+func (r *nameRule) shared(i, j int) string {
+	name := r.stored.String()
+	if i >= 0 {
+		name = strings.ReplaceAll(name, "{i}", strconv.Itoa(i))
+	}
+	if strings.Contains(r.standard.String(), "{i}.{j}.") {
+		name = strings.ReplaceAll(name, "{j}", strconv.Itoa(j))
+	}
+	return name
 }
 
 // rulesOfAll returns the rules of all entries.
@@ -129,7 +154,7 @@ func (s *Spec) standardNames() []string {
 // checkStandard returns an error for an entry whose value is no standard name.
 func (s *Spec) checkStandard() error {
 	known := s.standardNames()
-	for _, e := range slices.Concat(s.Network.TensorNameMapping, s.Network.AttentionTensorNames) {
+	for _, e := range s.Network.TensorNameMapping {
 		name := standardName(e.Val)
 		form := strings.Replace(name, secondPart, "", 1)
 		if slices.Contains(known, form) || slices.Contains(known, strings.Replace(form, "dec.", "enc.", 1)) {
@@ -146,7 +171,7 @@ func (s *Spec) checkStandard() error {
 
 // checkPatterns checks the tensor names of the model spec before files are opened.
 func (s *Spec) checkPatterns() error {
-	for _, e := range slices.Concat(s.Network.TensorNameMapping, s.Network.AttentionTensorNames) {
+	for _, e := range s.Network.TensorNameMapping {
 		if _, err := rulesOf(e); err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ type Network struct {
 	Type                 string     `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"` // topology of the network; transformer.X is the same as X, general and transformer are decoder_only, and bert is encoder_only; llama and bloom are decoder_only and preset norm, activation and positions
 	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`                                                                                                  // optional prefix of tensor names in the checkpoint, or several separated by |; tensor_name_mapping omits it
 	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`                                                                                                 // tensor name in the checkpoint → standard name; {i} is the layer, {j} the expert; added to the built-in names
-	AttentionTensorNames OrderedMap `yaml:"attention_tensor_names"`                                                                                              // entries like those of tensor_name_mapping that hold in layers with attention, before it
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"`                                                                                             // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`                                                                                                      // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 
@@ -63,14 +62,6 @@ func (n *Network) is(key string) bool { return n.Param(key) == true }
 func (n *Network) Words(key string) []string {
 	list, _ := n.Param(key).([]string)
 	return list
-}
-
-// at returns the word of a layer by a key that is a word, or a list by layer that is repeated.
-func (n *Network) at(key string, layer int) string {
-	if list, ok := n.Param(key).([]string); ok && len(list) > 0 {
-		return list[layer%len(list)]
-	}
-	return n.word(key)
 }
 
 // A typeMeaning is what a type of networks stands for.

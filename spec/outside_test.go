@@ -25,7 +25,7 @@ func TestNearestFamilies(t *testing.T) {
 		"qwen3_moe":   "qwen3_moe (reads all",
 		"mamba2":      "mamba2 (reads all",
 		"olmo_hybrid": "olmo_hybrid (reads all",
-		"zamba2":      "llama (does not read model.layers.{i}.linear.weight, ",
+		"zamba2":      "zamba2 (reads all",
 	} {
 		_, err := Load(asUnknown(t, model), Options{})
 		for _, part := range []string{`unknown architecture "novel"; nearest families: ` + want, "family: …"} {

@@ -19,17 +19,19 @@ type Model struct {
 	Net     *Network
 	Hyper   Hyper        // of the decoder, or of the encoder if there is no decoder
 	Encoder Hyper        // of the encoder in front of a decoder
-	Unused  []string     // stored tensors that are ignored or replaced by tied weights
+	Unused  []string     // stored tensors that no weight of the lowered module is made of; nil before it is lowered
 	Medusa  *MedusaHeads // nil: the model has none
 	Draft   *DraftLayer  // nil: the model has none
 
-	stored     tensor.DType           // type of the largest stored tensor
-	tensors    map[string]Tensor      // by standard name
-	declared   map[string]declaration // by weight of the lowered module
-	layerNames map[int]layerNames     // of the decoder
-	namer      *lowerer               // evaluates them
+	stored   tensor.DType           // type of the largest stored tensor
+	tensors  map[string]Tensor      // by standard name
+	declared map[string]declaration // by weight of the lowered module
+	names    map[site][]otherName   // of a layer's tensors
+	namer    *lowerer               // evaluates them
+	used     map[string]bool        // stored names of tensors that its weights are made of; nil before the model is lowered
 
-	unmatched []string // stored tensors that no rule maps to a standard name
+	ignored   []string // stored tensors that are ignored or replaced by tied weights
+	unmatched []string // those that no rule maps to a standard name
 
 	graph  []byte   // the module's text, if the model spec has a graph
 	pinned []string // its weights that are declared as f32
@@ -42,6 +44,7 @@ type Model struct {
 type Tensor struct {
 	File    string // its name in the file
 	Pattern string // the name with {i}, {j} for the indices
+	shared  string // the name with {j} only for the number of an expert or head: of a tensor that several layers read
 	DType   tensor.DType
 	Shape   []int
 	Pos     Pos // position of the mapping in the model spec; zero for the built-in maps
@@ -99,7 +102,7 @@ func differ(h Headers, a, b Tensor) bool {
 
 // mapNames fills m.tensors and m.unmatched.
 func (m *Model) mapNames(h Headers) error {
-	matching, err := m.matcher()
+	rules, err := m.Spec.rules()
 	if err != nil {
 		return err
 	}
@@ -124,11 +127,11 @@ func (m *Model) mapNames(h Headers) error {
 		if err := m.Spec.checkUnread(name); err != nil {
 			return err
 		}
-		rule, i, j, ok := matching(seen)
-		if m.Spec.ignored(name) || m.predictsNext(name) || ok && m.otherSet(rule, j) {
-			m.Unused = append(m.Unused, name)
+		if m.Spec.ignored(name) || m.predictsNext(name) {
+			m.ignored = append(m.ignored, name)
 			continue
 		}
+		rule, i, j, ok := match(rules, seen)
 		if !ok {
 			m.unmatched = append(m.unmatched, name)
 			continue
@@ -137,36 +140,18 @@ func (m *Model) mapNames(h Headers) error {
 		if !found {
 			panic("bug: headers list " + name + " but do not have it")
 		}
-		t := Tensor{File: name, Pattern: m.storedPattern(rule, i, j), DType: dtype, Shape: shape, Pos: rule.pos}
+		t := Tensor{File: name, Pattern: rule.stored.String(), shared: rule.shared(i, j), DType: dtype, Shape: shape, Pos: rule.pos}
 		if seen != name {
-			t.Pattern = name
+			t.Pattern, t.shared = name, name
 		}
-		if share := m.sharing(rule, i); share != nil {
-			if err := share(rule, i, j, t); err != nil {
+		std := m.stackName(rule.standard.Name(i, j))
+		if other, twice := m.tensors[std]; twice {
+			if t, err = m.oneOf(std, other, t); err != nil {
 				return err
 			}
-			continue
 		}
-		std := m.ownName(rule.standard.Name(i, j), i)
-		if err := m.record(std, i, t); err != nil {
-			return err
-		}
+		m.tensors[std] = t
 	}
-	return nil
-}
-
-// record records the tensor of a standard name, unless no layer reads it.
-func (m *Model) record(std string, layer int, t Tensor) (err error) {
-	if m.unreadPart(std, layer) {
-		m.Unused = append(m.Unused, t.File)
-		return nil
-	}
-	if other, twice := m.tensors[std]; twice {
-		if t, err = m.oneOf(std, other, t); err != nil {
-			return err
-		}
-	}
-	m.tensors[std] = t
 	return nil
 }
 
@@ -184,7 +169,7 @@ func (m *Model) oneOf(std string, first, second Tensor) (Tensor, error) {
 	if bias {
 		first, second = second, first
 	}
-	m.Unused = append(m.Unused, second.File)
+	m.ignored = append(m.ignored, second.File)
 	return first, nil
 }
 
@@ -211,7 +196,7 @@ func (m *Model) shareEmbeddings(h Headers) {
 	case !m.Net.is("shared_embeddings") || !slices.Equal(e.Shape, d.Shape) || differ(h, e, d):
 		return
 	default:
-		m.Unused = append(m.Unused, e.File)
+		m.ignored = append(m.ignored, e.File)
 	}
 	delete(m.tensors, enc)
 }
@@ -233,22 +218,6 @@ func (m *Model) predictsNext(name string) bool {
 	return err == nil && layer >= m.Hyper.Layers && float64(layer) < float64(m.Hyper.Layers)+n
 }
 
-// matcher returns a function that returns the rule of a stored name, and the indices in
-// the name.
-func (m *Model) matcher() (func(name string) (r nameRule, i, j int, ok bool), error) {
-	rules, err := m.Spec.rules()
-	if err != nil {
-		return nil, err
-	}
-	attention, err := rulesOfAll(m.Net.AttentionTensorNames)
-	return func(name string) (r nameRule, i, j int, ok bool) {
-		if r, i, j, ok := match(attention, name); ok && m.attends(i) {
-			return r, i, j, true
-		}
-		return match(rules, name)
-	}, err
-}
-
 // match returns the first rule that matches a stored name, and the indices in the name.
 func match(rules []nameRule, name string) (r nameRule, i, j int, ok bool) {
 	for _, r := range rules {
@@ -266,12 +235,6 @@ func (m *Model) at(t Tensor) Pos {
 		return t.Pos
 	}
 	return Pos{File: m.Spec.File}
-}
-
-// Tensor returns the stored tensor of a standard name.
-func (m *Model) Tensor(std string) (Tensor, bool) {
-	t, ok := m.tensors[std]
-	return t, ok
 }
 
 // has reports whether layer 0 (or the model) has the tensor.
@@ -323,8 +286,14 @@ func (m *Model) missing(std string) error {
 	}
 	var want, others []string
 	pos := Pos{File: m.Spec.File}
+	names, _ := m.namesOf(std)
 	for _, r := range rules {
-		i, j, ok := r.standard.Match(std)
+		i, j, ok := -1, -1, false
+		for _, name := range names {
+			if !ok {
+				i, j, ok = r.standard.Match(name)
+			}
+		}
 		if !ok {
 			continue
 		}
@@ -335,7 +304,7 @@ func (m *Model) missing(std string) error {
 		if m.Spec.ModelFileFormat == "gguf" && !ggufNames()[r.stored.String()] && !strings.HasPrefix(r.stored.String(), "blk.") {
 			list = &others
 		}
-		if name := m.storedName(r, i, j); !slices.Contains(*list, name) {
+		if name := r.stored.Name(i, j); !slices.Contains(*list, name) {
 			*list = append(*list, name)
 		}
 	}

@@ -83,18 +83,7 @@ func (m *Model) StoresTransposed(std string) bool {
 }
 
 func (m *Model) storesTransposed(std string, shape []int) bool {
-	return len(shape) == 2 && (m.Net.word("weight_layout") == "in_out" && transposes(std) || m.gateTransposed(std, shape))
-}
-
-// gateTransposed reports whether a weight is the router's matrix with inputs as rows.
-func (m *Model) gateTransposed(std string, shape []int) bool {
-	return m.Net.word("moe_gate_layout") == "by_shape" && strings.HasSuffix(std, ".moe.gate.weight") && shape[1] != m.Hyper.Hidden
-}
-
-// otherSet reports whether a tensor belongs to an expert of a set that no token of a text
-// is routed to.
-func (m *Model) otherSet(r nameRule, expert int) bool {
-	return m.Net.number("moe_sets") > 1 && expert >= m.Net.number("expert_count") && strings.Contains(r.standard.String(), ".moe.expert.{j}.")
+	return len(shape) == 2 && m.Net.word("weight_layout") == "in_out" && transposes(std)
 }
 
 // transposes reports whether the in_out layout transposes this tensor: it applies
