@@ -199,9 +199,9 @@ func (f *fileFormat) order(m *Model, part string) (Alias, bool) {
 	case own == other || !strings.HasPrefix(part, "self_attn.w") || part == "self_attn.wv" || part == "self_attn.wo":
 		return Alias{}, true
 	case part == "self_attn.wq" && rope && m.Net.word("attn_gate") != "query":
-		return Alias{heads: m.Hyper.Heads, toHalves: other}, true
+		return Alias{heads: m.size("heads"), toHalves: other}, true
 	case part == "self_attn.wk" && rope:
-		return Alias{heads: m.Hyper.KVHeads, toHalves: other}, true
+		return Alias{heads: m.size("kv_heads"), toHalves: other}, true
 	}
 	return Alias{}, false
 }

@@ -60,7 +60,7 @@ func TestGraphBombs(t *testing.T) {
 	for want, graph := range map[string]string{
 		"a value of 65536 bytes; want a number or a name": strings.Repeat("$x ", 1<<14),
 		"want at most 4096": "${" + strings.Repeat("(", 1<<16) + "}",
-		"$y: missing in":    strings.Repeat("$y ", 1<<14),
+		"$y: missing":       strings.Repeat("$y ", 1<<14),
 	} {
 		src := fmt.Sprintf("hyper: {hidden_size: 4, num_hidden_layers: 2, num_attention_heads: 2, vocab_size: 6, x: %s}\nnetwork_structure: {type: decoder_only}\ngraph: %s\n", strings.Repeat("x", 1<<16), graph)
 		hostiletest.Refused(t, len(src), func() error { return derive(t, "m.yaml", src, nil) }, want)

@@ -124,9 +124,9 @@ func hasLike(m *Model, part string) bool {
 	return slices.ContainsFunc(m.Tensors(), func(std string) bool { return strings.Contains(std, part) })
 }
 
-func fused(format int, heads func(h Hyper) bool) func(m *Model) bool {
+func fused(format int, heads func(heads, kv int) bool) func(m *Model) bool {
 	return func(m *Model) bool {
-		return hasLike(m, "self_attn.qkv.weight") && m.Net.number("qkv_format") == format && heads(m.Hyper)
+		return hasLike(m, "self_attn.qkv.weight") && m.Net.number("qkv_format") == format && heads(m.size("heads"), m.size("kv_heads"))
 	}
 }
 
@@ -137,12 +137,12 @@ func ropes(test func(m *Model) bool) func(m *Model) bool {
 // rotatesPart reports whether rope rotates only some channels of each head.
 func rotatesPart(m *Model) bool {
 	n, latent := m.Net.number("rope_dim"), m.Net.is("latent_attention")
-	return latent || n > 0 && n < m.Hyper.HeadDim || float(m, "partial_rotary_factor") < 1
+	return latent || n > 0 && n < m.size("head_dim") || float(m, "partial_rotary_factor") < 1
 }
 
-func mha(h Hyper) bool { return h.KVHeads == h.Heads && h.Heads > 1 }
-func gqa(h Hyper) bool { return h.KVHeads > 1 && h.KVHeads < h.Heads }
-func mqa(h Hyper) bool { return h.KVHeads == 1 && h.Heads > 1 }
+func mha(heads, kv int) bool { return kv == heads && heads > 1 }
+func gqa(heads, kv int) bool { return kv > 1 && kv < heads }
+func mqa(heads, kv int) bool { return kv == 1 && heads > 1 }
 
 // otherValues are the choices that are not words: numbers, flags and choices that
 // follow from the tensors.

@@ -82,11 +82,10 @@ func (m *Model) findDraft(h Headers) (*DraftLayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	hyper, err := own.hyperparameters()
-	if err != nil {
+	d := &DraftLayer{Steps: cmp.Or(s.Draft.Tokens, defaultChain), Model: newModel(own)}
+	if err := d.Model.findSizes(sizesModule, []string{"dec"}); err != nil {
 		return nil, err
 	}
-	d := &DraftLayer{Steps: cmp.Or(s.Draft.Tokens, defaultChain), Model: &Model{Spec: own, Net: &own.Network, Hyper: hyper, tensors: map[string]Tensor{}}}
 	if err := d.findTensors(s, prefix, h); err != nil {
 		return nil, err
 	}
@@ -153,7 +152,7 @@ func (m *Model) checkDraftTensors(d *DraftLayer) error {
 	if !embeds {
 		own.tensors[embed] = m.tensors[embed]
 	}
-	if err := cmp.Or(own.inferSizes(), own.checkStored()); err != nil {
+	if err := cmp.Or(own.findSizes(vocabularyModule, []string{"dec"}), own.checkStored()); err != nil {
 		return err
 	}
 	if !embeds {

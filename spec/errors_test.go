@@ -67,8 +67,8 @@ func TestParseErrors(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct{ name, src, headers, want string }{
 		{"missing hyper", strings.Replace(small, "hidden_size: 64, ", "", 1), smallHeaders, "hyper-parameter hidden_size: missing"},
-		{"hyper type", strings.Replace(small, "hidden_size: 64", "hidden_size: wide", 1), smallHeaders, "hidden_size: have wide, want one integer"},
-		{"heads", strings.Replace(small, "heads: 4", "heads: 4, num_key_value_heads: 3", 1), smallHeaders, "num_key_value_heads: have 3, want a divisor of num_attention_heads 4"},
+		{"hyper type", strings.Replace(small, "hidden_size: 64", "hidden_size: wide", 1), smallHeaders, `spec.yaml:3:9: hyper-parameter hidden_size: have "wide", want one integer`},
+		{"heads", strings.Replace(small, "heads: 4", "heads: 4, num_key_value_heads: 3", 1), smallHeaders, "spec.yaml:3:72: num_key_value_heads: want a divisor of num_attention_heads (heads 4, kv 3, num_key_value_heads 3)"},
 		{"heads by layer", small + "  kv_heads: [4, 3]", smallHeaders, "spec.yaml:6:3: kv_heads must divide heads (kv_heads 3, heads 4)"},
 		{"no heads in a layer", small + "  kv_heads: [4, 0]", smallHeaders, "spec.yaml:6:3: kv_heads must divide heads (kv_heads 0, heads 4)"},
 		{"missing tensor", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), "tensor dec.0.self_attn.wk.weight: missing; want it stored as model.layers.0.self_attn.k_proj.weight"},

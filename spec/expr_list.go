@@ -62,6 +62,9 @@ var listFunctions = map[string]func(args []any, config map[string]any) (any, err
 	},
 }
 
+// maxLayers is the most entries of a list by layer, far above any real model.
+const maxLayers = 1 << 14
+
 // entries returns the entries of a list, or the characters of a text.
 func entries(x any) ([]any, error) {
 	switch v := x.(type) {

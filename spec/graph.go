@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -32,10 +33,9 @@ func (m *Model) graphText() ([]byte, error) {
 	for k, v := range m.Spec.Config {
 		values[k] = v
 	}
-	h := m.Hyper
-	for k, v := range map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads, "vocab_size": h.Vocab} {
-		if values[k] == nil && v > 0 {
-			values[k] = float64(v)
+	for k, size := range map[string]string{"head_dim": "head_dim", "num_key_value_heads": "kv_heads"} {
+		if n := m.size(size); values[k] == nil && n > 0 {
+			values[k] = float64(n)
 		}
 	}
 	values["weight_type"], values["kv_type"] = m.stored.String(), m.stateType().String()
@@ -50,7 +50,7 @@ func (m *Model) graphText() ([]byte, error) {
 		}
 		x, err := evalExpr(src, values)
 		if err == nil && x == nil {
-			err = fmt.Errorf("missing in %s; give the value that the model was trained with under hyper:", m.Spec.configName())
+			err = errors.New("missing; give the value that the model was trained with under hyper:")
 		}
 		if err != nil {
 			failed = errAt(m.Spec.Pos("graph"), "graph: %s: %v", ref, err)

@@ -297,7 +297,7 @@ func (s *Spec) derive(network *yaml.Node) error {
 			return err
 		}
 	}
-	return s.checkConsistency()
+	return s.vocabulary()
 }
 
 func (s *Spec) applyOptions(opt Options) error {

@@ -93,9 +93,10 @@ func (l *lowerer) located(err error) error {
 		for _, key := range keysOf(l.of(at).Net.modules(), p, e.Reader, at.rest) {
 			keys = append(keys, join(networkKey, key), join(networkKey, key[:max(strings.LastIndexByte(key, '.'), 0)]))
 		}
-		for _, key := range hyperKeys[p.Name] {
-			keys = append(keys, "hyper."+key)
-		}
+		e.Config = append(e.Config, l.sizeKeys[p.Name]...)
+	}
+	for _, key := range e.Config {
+		keys = append(keys, "hyper."+key)
 	}
 	set := slices.IndexFunc(keys, l.Spec.Set)
 	_, t, ofTensor := l.tensor(std)
@@ -110,10 +111,12 @@ func (l *lowerer) located(err error) error {
 	return inModule(pos, e.Msg, e)
 }
 
-// inModule returns an error of one line, and behind it the place in the text of modules.
+// inModule returns an error of one line, and behind it the place in the text of modules, if that matters.
 func inModule(pos Pos, msg string, e *expand.Error) error {
 	err := errAt(pos, "%s", msg).(*Error)
-	err.What += "\n" + e.Place()
+	if e.Line != "" {
+		err.What += "\n" + e.Place()
+	}
 	return err
 }
 

@@ -119,6 +119,31 @@ func (h moduleHost) Read(std string) bool {
 	return ok
 }
 
+func (h moduleHost) Same(a, b string) bool {
+	_, x, stored := h.tensor(a)
+	_, y, both := h.tensor(b)
+	c, compares := h.headers.(Comparer)
+	return stored && both && slices.Equal(x.Shape, y.Shape) && (!compares || c.Same(x.File, y.File))
+}
+
+// maxValues is the most numbers of a tensor that modules read.
+const maxValues = 1 << 12
+
+func (h moduleHost) Values(std string) (list []float64, err error) {
+	_, t, _ := h.tensor(std)
+	v, readable := h.headers.(Values)
+	if !readable || len(t.Shape) != 1 || t.Shape[0] > maxValues {
+		return nil, fmt.Errorf("tensor %q: shape %v, want a list of at most %d numbers", t.File, t.Shape, maxValues)
+	}
+	h.Read(std)
+	h.used[t.File] = true
+	f, err := v.Float32(t.File)
+	for _, x := range f {
+		list = append(list, tensor.Decimal(x))
+	}
+	return list, err
+}
+
 func (h moduleHost) Config(path, key string) (any, bool) {
 	v, ok := h.at(path).Spec.Config[key]
 	return v, ok

@@ -126,7 +126,7 @@ func (s *Spec) fit(name string, h Headers) *familyFit {
 			fit.derived++
 		}
 	}
-	m := &Model{Spec: fit.Spec, Net: &fit.Network, tensors: map[string]Tensor{}}
+	m := newModel(fit.Spec)
 	if m.mapNames(h) != nil || len(m.tensors) == 0 {
 		return nil
 	}

@@ -165,7 +165,7 @@ func TestParametersRefused(t *testing.T) {
 		{"deberta_v2_conv", keys{"conv_groups": 3.0}, "conv_groups does not divide the width (n 16, conv_groups 3)"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 0.0}, "maps to enc.convolution.bias, which no module of this network reads"},
 		{"mixtral", keys{"hidden_act": "tanh"}, `experts do not have this activation (activation_function "tanh"`},
-		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
+		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: want qk_rope_head_dim, or that and qk_nope_head_dim (head_dim 3, qk_rope_head_dim 4"},
 		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "want an even number of rotated channels (latent_attention True, qk_rope_head_dim 3)"},
 		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},
 	} {

@@ -68,7 +68,9 @@ func renamedLibrary(t *testing.T, s *Spec) *expand.Library {
 			files = append(files, [2]string{g.name + ".ifl", text})
 		}
 	}
-	names := slices.DeleteFunc(f.modules().Names(), func(name string) bool { return name == rootModule || name == tensorNames || ir.IsTransform(name) })
+	names := slices.DeleteFunc(f.modules().Names(), func(name string) bool {
+		return slices.Contains([]string{rootModule, tensorNames, sizesModule, vocabularyModule}, name) || ir.IsTransform(name)
+	})
 	all := map[string]string{}
 	for name, text := range models.Modules() {
 		all[name] = renamedModules(text, names)

@@ -15,20 +15,21 @@ import (
 
 // A Model is a resolved model spec: its sizes and tensors are known and consistent.
 type Model struct {
-	Spec    *Spec
-	Net     *Network
-	Hyper   Hyper        // of the decoder, or of the encoder if there is no decoder
-	Encoder Hyper        // of the encoder in front of a decoder
-	Unused  []string     // stored tensors that no weight of the lowered module is made of; nil before it is lowered
-	Medusa  *MedusaHeads // nil: the model has none
-	Draft   *DraftLayer  // nil: the model has none
+	Spec   *Spec
+	Net    *Network
+	Hyper  Hyper        // of the decoder, or of the encoder if there is no decoder
+	Unused []string     // stored tensors that no weight of the lowered module is made of; nil before it is lowered
+	Medusa *MedusaHeads // nil: the model has none
+	Draft  *DraftLayer  // nil: the model has none
 
-	stored   tensor.DType           // type of the largest stored tensor
-	tensors  map[string]Tensor      // by standard name
-	declared map[string]declaration // by weight of the lowered module
-	names    map[site][]otherName   // of a layer's tensors
-	namer    *lowerer               // evaluates them
-	used     map[string]bool        // stored names of tensors that its weights are made of; nil before the model is lowered
+	stored   tensor.DType              // type of the largest stored tensor
+	tensors  map[string]Tensor         // by standard name
+	declared map[string]declaration    // by weight of the lowered module
+	names    map[site][]otherName      // of a layer's tensors
+	sizes    map[string]map[string]any // by stack and name: int, or a list of them by layer
+	sizeKeys map[string][]string       // keys of config.json that a size comes from
+	namer    *lowerer                  // evaluates them
+	used     map[string]bool           // stored names of tensors that its weights are made of; nil before the model is lowered
 
 	ignored   []string // stored tensors that are ignored or replaced by tied weights
 	unmatched []string // those that no rule maps to a standard name
@@ -36,8 +37,7 @@ type Model struct {
 	graph  []byte   // the module's text, if the model spec has a graph
 	pinned []string // its weights that are declared as f32
 
-	ropeFactors     []float32    // divisors of the rotary frequencies; nil: none
-	ropeLongFactors [2][]float32 // those of longrope, within and beyond the original context; nil: as the configuration says
+	headers Headers // nil: modules read no values
 }
 
 // A Tensor is a stored tensor under a standard name.
@@ -54,15 +54,11 @@ type Tensor struct {
 // every stored tensor to a standard name. Which tensors must be there, and which shapes they
 // have, the modules say: see Lower.
 func Resolve(s *Spec, h Headers) (*Model, error) {
-	hyper, err := s.hyperparameters()
-	if err != nil {
+	m := newModel(s)
+	m.stored, m.headers = largestType(h), h
+	stacks := m.Net.stacks()
+	if err := m.findSizes(sizesModule, stacks); err != nil {
 		return nil, err
-	}
-	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, stored: largestType(h), tensors: map[string]Tensor{}}
-	if s.Network.Topology() == "encoder_decoder" {
-		if m.Encoder, err = s.encoderHyper(hyper); err != nil {
-			return nil, err
-		}
 	}
 	if s.Graph != "" {
 		return m, m.resolveGraph(h)
@@ -70,34 +66,20 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err := m.mapNames(h); err != nil {
 		return nil, err
 	}
-	m.shareEmbeddings(h)
-	m.untie(h)
-	if err := cmp.Or(m.inferSizes(), m.checkStored()); err != nil {
+	if err := cmp.Or(m.findSizes(vocabularyModule, stacks[len(stacks)-1:]), m.checkStored()); err != nil {
 		return nil, err
 	}
 	if err := m.findMedusa(h); err != nil {
 		return nil, err
 	}
+	var err error
 	m.Draft, err = m.findDraft(h)
 	return m, err
 }
 
-// untie makes a model whose files have an output matrix of its own use it, unless it equals
-// the embedding table, whatever tie_word_embeddings says: transformers does the same.
-func (m *Model) untie(h Headers) {
-	own, stored := m.tensors["output.weight"]
-	if !m.Net.is("tied_embeddings") || !stored {
-		return
-	}
-	if differ(h, own, m.tensors[m.embedName()]) {
-		m.Net.Params["tied_embeddings"] = false
-	}
-}
-
-// differ reports whether the values of two tensors are known to differ.
-func differ(h Headers, a, b Tensor) bool {
-	c, ok := h.(Comparer)
-	return ok && !c.Same(a.File, b.File)
+// newModel returns a model without sizes and tensors.
+func newModel(s *Spec) *Model {
+	return &Model{Spec: s, Net: &s.Network, tensors: map[string]Tensor{}, sizes: map[string]map[string]any{}, sizeKeys: map[string][]string{}}
 }
 
 // mapNames fills m.tensors and m.unmatched.
@@ -114,12 +96,6 @@ func (m *Model) mapNames(h Headers) error {
 	sort.Strings(names)
 	draft := m.draftPrefix(names)
 	for _, name := range names {
-		if factors := m.ropeFactorsOf(name); factors != nil {
-			if *factors, err = m.readRopeFactors(h, name); err != nil {
-				return err
-			}
-			continue
-		}
 		if m.Spec.isMedusa(name) || m.Spec.isDraft(name, draft) {
 			continue
 		}
@@ -171,34 +147,6 @@ func (m *Model) oneOf(std string, first, second Tensor) (Tensor, error) {
 	}
 	m.ignored = append(m.ignored, second.File)
 	return first, nil
-}
-
-// shareEmbeddings records one table of token embeddings for an encoder and a
-// decoder that share it, under whichever of their names it is stored. Tables that differ
-// are not shared, as in transformers. An encoder without a decoder uses the table under
-// the shared name (T5's encoder).
-func (m *Model) shareEmbeddings(h Headers) {
-	const enc, dec = "enc.token_embeddings.weight", "dec.token_embeddings.weight"
-	e, ok := m.tensors[enc]
-	if t, shared := m.tensors[dec]; shared && m.Net.Topology() == "encoder_only" {
-		if !ok {
-			m.tensors[enc] = t
-		}
-		delete(m.tensors, dec)
-	}
-	if !ok || m.Net.Topology() != "encoder_decoder" {
-		return
-	}
-	d, both := m.tensors[dec]
-	switch {
-	case !both:
-		m.tensors[dec] = e
-	case !m.Net.is("shared_embeddings") || !slices.Equal(e.Shape, d.Shape) || differ(h, e, d):
-		return
-	default:
-		m.ignored = append(m.ignored, e.File)
-	}
-	delete(m.tensors, enc)
 }
 
 var storedLayer = regexp.MustCompile(`(?:^|\.)(?:layers|blk)\.([0-9]{1,6})\.`)

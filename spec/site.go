@@ -59,43 +59,17 @@ func (l *lowerer) paramsOf(at site) map[string]any {
 	m, out := l.of(at), map[string]any{}
 	l.params[at] = out
 	maps.Copy(out, m.Net.Params)
-	stacks := m.stacks()
-	s := &stacks[len(stacks)-1]
-	if i := slices.IndexFunc(stacks, func(s stack) bool { return s.std == at.std }); i >= 0 {
-		s = &stacks[i]
+	stacks := m.Net.stacks()
+	std := stacks[len(stacks)-1]
+	if slices.Contains(stacks, at.std) {
+		std = at.std
 	}
-	m.addSizes(s, out)
+	maps.Copy(out, m.sizes[std])
 	out["inferflow"] = !m.Spec.Set("iflow")
-	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), s.std == "dec"
-	out["crosses"] = s.std == "dec" && m.Net.encodes()
-	out["rope_divisors"], out["rope_short_divisors"], out["rope_long_divisors"] = plain(m.ropeFactors), plain(m.ropeLongFactors[0]), plain(m.ropeLongFactors[1])
+	out["encodes"], out["decodes"], out["causal"] = m.Net.encodes(), m.Net.decodes(), std == "dec"
+	out["crosses"] = std == "dec" && m.Net.encodes()
 	l.addDrafts(at.draft, out)
 	return out
-}
-
-// hyperKeys are the hyper-parameters that sizes of stacks come from.
-var hyperKeys = map[string][]string{
-	"hidden": {"hidden_size"}, "layers": {"num_hidden_layers"}, "heads": {"num_attention_heads"}, "kv_heads": {"num_key_value_heads", "num_attention_heads"},
-	"head_dim": {"head_dim"}, "ffn": {"intermediate_size"}, "vocab": {"vocab_size"}, "vocab_rows": {"vocab_size"},
-}
-
-// addSizes adds the sizes of a stack. A size that network_structure gives by layer is a list.
-func (m *Model) addSizes(s *stack, out map[string]any) {
-	h, n := s.hyper, m.Net
-	for name, size := range map[string]int{
-		"hidden": h.Hidden, "width": m.Hyper.Embed, "layers": h.Layers, "heads": h.Heads, "kv_heads": h.KVHeads, "head_dim": h.HeadDim, "v_dim": h.VDim,
-		"ffn": h.FFN, "vocab": m.Hyper.Vocab, "vocab_rows": m.Hyper.Rows, "max_context": m.Hyper.MaxContext,
-	} {
-		out[name] = size
-	}
-	if s.std != "dec" {
-		return
-	}
-	for name, key := range map[string]string{"kv_heads": "kv_heads", "head_dim": "head_dims", "v_dim": "head_dims", "ffn": "ffn_sizes"} {
-		if list, _ := n.Params[key].([]int); len(list) > 0 {
-			out[name] = list
-		}
-	}
 }
 
 // addDrafts adds what the model's draft layer or Medusa heads set.

@@ -23,13 +23,10 @@ func layerForm(std string) (string, int) {
 // checkStored checks the types of the tensors, and that they belong to layers of the model. The
 // modules check which tensors there are, and their shapes.
 func (m *Model) checkStored() error {
-	layers := map[string]int{}
-	for _, s := range m.stacks() {
-		layers[s.std] = s.hyper.Layers
-	}
 	for _, std := range m.Tensors() {
 		t, at := m.tensors[std], siteOf(std)
-		n, known := layers[at.std]
+		sizes, known := m.sizes[at.std]
+		n, _ := sizes["layers"].(int)
 		ids := strings.HasSuffix(std, ".moe.gate_table.weight") && (t.DType == tensor.I64 || t.DType == tensor.I32)
 		switch {
 		case at.layer >= 0 && !known:
@@ -47,34 +44,6 @@ func (m *Model) checkStored() error {
 		}
 	}
 	return nil
-}
-
-// inferSizes infers sizes that config.json omits from the table of embeddings.
-func (m *Model) inferSizes() error {
-	std := m.embedName()
-	emb, ok := m.tensors[std]
-	if !ok {
-		return m.missing(std)
-	}
-	if len(emb.Shape) != 2 {
-		return errAt(m.at(emb), "tensor %q: shape %v, want [vocabulary, width]", emb.File, emb.Shape)
-	}
-	if m.Hyper.Vocab == 0 {
-		m.Hyper.Vocab, m.Hyper.Rows = emb.Shape[0], max(emb.Shape[0], m.Spec.PaddedVocabSize)
-	}
-	if _, projected := m.tensors["input_transform.weight"]; projected {
-		m.Hyper.Embed = emb.Shape[1]
-	}
-	return nil
-}
-
-// embedName returns the standard name of the embedding table that defines the
-// vocabulary: that of the last stack.
-func (m *Model) embedName() string {
-	if m.Net.decodes() {
-		return "dec.token_embeddings.weight"
-	}
-	return "enc.token_embeddings.weight"
 }
 
 // StoresTransposed reports whether a stored matrix is inputs by outputs.

@@ -135,7 +135,8 @@ func TestExpressions(t *testing.T) {
 // TestRopeScaling compares frequencies with the formulas of transformers, computed
 // by hand for exact values.
 func TestRopeScaling(t *testing.T) {
-	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{}, Hyper: Hyper{MaxContext: 256}}
+	m := newModel(&Spec{Config: map[string]any{}})
+	m.sizes["dec"] = map[string]any{"max_context": 256}
 	set := func(scaling map[string]any) *ir.Op {
 		t.Helper()
 		m.Net.Params = map[string]any{}
@@ -177,9 +178,18 @@ func TestRopeScaling(t *testing.T) {
 	yarn := set(map[string]any{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64})
 	near("yarn scale", []float64{yarn.Float("scale")}, 0.1*math.Log(4)+1)
 	near("yarn", []float64{yarn.Floats("freqs")[0], yarn.Floats("freqs")[3]}, 1, 0.00025) // the first kept, the last divided by 4
-	m.ropeFactors = []float32{1, 2, 4, 8}
+	m.headers = fixedValues{nil, []float32{1, 2, 4, 8}}
+	m.tensors["rope_divisors.weight"] = Tensor{File: "rope_freqs.weight", Shape: []int{4}}
 	near("factors", set(nil).Floats("freqs"), 1, 0.05, 0.0025, 0.000125)
 }
+
+// fixedValues are headers of tensors with the same values.
+type fixedValues struct {
+	Headers
+	values []float32
+}
+
+func (v fixedValues) Float32(string) ([]float32, error) { return v.values, nil }
 
 func TestGGUFConfig(t *testing.T) {
 	c := ggufConfig(map[string]any{

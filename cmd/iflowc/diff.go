@@ -122,7 +122,7 @@ func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) (
 		case both:
 			kinds = []string{"decoder."}
 		}
-		ids, err := promptIDs(ref, kinds, given, max(m.Hyper.Rows, m.Encoder.Rows))
+		ids, err := promptIDs(ref, kinds, given, m.Hyper.Rows)
 		if err != nil {
 			return nil, err
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// callExpr calls an op, a module or a function, and returns its results. names are those
-// that the results get.
-func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
-	f.step(e.Pos)
+// ofNames calls a function whose argument is a name: that of a tensor, or of a key.
+func (f *frame) ofNames(e *syntax.Expr) (any, bool) {
 	switch e.Text {
 	case "stored":
-		return []any{f.stored(e)}
+		return f.stored(e), true
 	case "known":
-		return []any{f.known(e)}
+		return f.known(e), true
+	case "size":
+		return f.size(e), true
 	case "tensor":
 		if len(e.Args) < 1 || len(e.Args) > 2 || e.Args[0].Kind != syntax.StringLit {
 			f.fail("tensor needs the name of a tensor in quotes, and perhaps its sizes")
@@ -27,7 +27,17 @@ func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 		if len(e.Args) == 2 {
 			s = f.sized(s, e.Args[1])
 		}
-		return []any{s}
+		return s, true
+	}
+	return nil, false
+}
+
+// callExpr calls an op, a module or a function, and returns its results. names are those
+// that the results get.
+func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
+	f.step(e.Pos)
+	if v, ok := f.ofNames(e); ok {
+		return []any{v}
 	}
 	if f.isTransform(e, false) {
 		return []any{f.source(e)}

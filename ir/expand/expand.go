@@ -46,6 +46,10 @@ type Host interface {
 	// Read records that a module knows a tensor, though no weight is made of it, and reports
 	// whether it is stored.
 	Read(std string) bool
+	// Same reports whether two stored tensors are not known to differ, in shape or values.
+	Same(a, b string) bool
+	// Values returns the numbers of a stored tensor, and records that they are read.
+	Values(std string) ([]float64, error)
 	// Config returns the value of a key of config.json, for an instance of a path.
 	Config(path, key string) (any, bool)
 	// Library returns the library of the modules below an instance of a path; nil: that of the
@@ -79,9 +83,10 @@ type Error struct {
 	Pos    lexer.Position
 	Path   string // of the instance
 	Msg    string
-	Line   string      // of the text
+	Line   string      // of the text; "": the message says all
 	Reader *Reader     // the instance's module; nil: the text is wrong for all
 	Params []*Declared // in a condition that is false or in sizes
+	Config []string    // keys of config.json there
 	Std    string      // standard name of the tensor that is missing, or of the wrong shape
 	Absent bool        // it is missing
 }
@@ -216,6 +221,9 @@ func (f *frame) error(msg, std string, because ...*syntax.Expr) *Error {
 	err := &Error{Pos: f.at, Path: f.path, Msg: msg, Line: f.lib.line(f.at), Reader: &f.module.reader, Std: std}
 	for _, e := range because {
 		for _, name := range namesIn(e, nil) {
+			if key, ofConfig := strings.CutPrefix(name, "$"); ofConfig {
+				err.Config = append(err.Config, key)
+			}
 			if p := f.module.params[name]; p != nil {
 				err.Params = append(err.Params, &p.home)
 			}

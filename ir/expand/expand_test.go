@@ -249,6 +249,7 @@ func functionTable() string {
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
 		fmt.Fprintf(&b, "| `%s(%s)` | %s |\n", name, functions[name].args, functions[name].doc)
 	}
+	b.WriteString("| `size($key, needed)` | the size that a key of config.json states; None without the key, unless it is needed |\n")
 	b.WriteString("| `stored(\"name\")`, `stored(@w)` | whether a tensor of this instance, or a weight that may be absent, is stored |\n")
 	b.WriteString("| `tensor(\"name\", sizes)` | a stored tensor, perhaps with the sizes that it must have, for transforms outside of a weight's sources; false in conditions if it is not stored |\n")
 	b.WriteString("| `each(\"name.{j}\", n)` | in a source: the tensors with the numbers below n |\n")

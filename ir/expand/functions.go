@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -47,6 +48,8 @@ var functions = map[string]function{
 	"cols":         {"%x", "number of columns of a value", (*frame).cols},
 	"shape":        {"of, n", "sizes of a weight, or of a stored tensor by its name; n: how many they must be", (*frame).shapeOf},
 	"bool":         {"x", "whether x counts as true in a condition", func(f *frame, name string, args []any) any { return f.truth(name, args) }},
+	"same":         {"a, b", "whether two tensors, by their names, are stored and not known to differ", (*frame).same},
+	"values":       {"name", "the numbers of a small stored tensor, such as divisors of frequencies", (*frame).values},
 	"required":     {"@w", "fails if the weight, which may be absent, is not stored", (*frame).required},
 	"alibi_slopes": {"heads, factor", "slopes of ALiBi for each head (Press et al. 2021, §3), times a factor", (*frame).alibi},
 
@@ -59,7 +62,7 @@ var functions = map[string]function{
 
 // functionNames returns the names of all functions, sorted.
 func functionNames() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "tensor", "each")
+	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "size", "tensor", "each")
 }
 
 // IsFunction reports whether a function has the name.
@@ -303,6 +306,28 @@ func (f *frame) stored(e *syntax.Expr) any {
 	return nil
 }
 
+// same reports whether two tensors are stored and not known to differ.
+func (f *frame) same(name string, args []any) any {
+	names, ok := listOf[string](args)
+	if !ok || len(names) != 2 {
+		f.fail("function %s needs the names of two tensors in quotes", name)
+	}
+	return f.host.Same(f.tensorName(names[0]), f.tensorName(names[1]))
+}
+
+// values returns the numbers of a stored tensor.
+func (f *frame) values(name string, args []any) any {
+	std, ok := only(args).(string)
+	if !ok {
+		f.fail("function %s needs the name of a tensor in quotes", name)
+	}
+	list, err := f.host.Values(f.tensorName(std))
+	if err != nil {
+		f.fail("%v", err)
+	}
+	return f.plain(list)
+}
+
 // required fails if a weight that may be absent is.
 func (f *frame) required(name string, args []any) any {
 	w, ok := only(args).(*weightVar)
@@ -322,4 +347,33 @@ func (f *frame) known(e *syntax.Expr) any {
 		f.fail("function known needs the name of a tensor in quotes")
 	}
 	return f.host.Read(f.std(e.Args[0]))
+}
+
+// maxSize is the largest size: it keeps products of sizes inside an int.
+const maxSize = 1 << 24
+
+// size returns the size that a key of config.json states; None without the key, unless it is needed.
+func (f *frame) size(e *syntax.Expr) any {
+	if len(e.Args) < 1 || len(e.Args) > 2 || e.Args[0].Kind != syntax.ConfigRef {
+		f.fail("function size needs a key of config.json, such as $hidden_size, and perhaps whether it is needed")
+	}
+	needed := len(e.Args) == 2 && truth(f.eval(e.Args[1]))
+	v := f.eval(e.Args[0])
+	n, ok := v.(int)
+	wrong := ""
+	switch {
+	case v == nil && !needed:
+		return nil
+	case v == nil:
+		wrong = "missing; give the value that the model was trained with under hyper:"
+	case !ok:
+		wrong = fmt.Sprintf("have %s, want one integer", show(v))
+	case n < 1 || n > maxSize:
+		wrong = fmt.Sprintf("have %d, want an integer from 1 to %d", n, maxSize)
+	default:
+		return n
+	}
+	err := f.error("hyper-parameter "+e.Args[0].Text[1:]+": "+wrong, "", e)
+	err.Line = "" // says nothing more
+	panic(failure{err})
 }

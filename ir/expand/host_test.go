@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -31,6 +32,9 @@ func (h *testHost) Read(std string) bool {
 	_, ok := h.tensors[std]
 	return ok
 }
+
+func (h *testHost) Same(a, b string) bool            { return cmp.Equal(h.tensors[a], h.tensors[b]) }
+func (h *testHost) Values(string) ([]float64, error) { return []float64{1, 2}, nil }
 
 func (h *testHost) Config(_, key string) (any, bool) { v, ok := h.config[key]; return v, ok }
 func (h *testHost) Library(string) *Library          { return nil }

@@ -78,7 +78,10 @@ func (f *frame) because(list ...*syntax.Expr) string {
 		names = namesIn(e, names)
 	}
 	for _, name := range names {
-		if v, ok := f.vars.get(name); ok {
+		if key, ofConfig := strings.CutPrefix(name, "$"); ofConfig {
+			v, _ := f.host.Config(f.path, key)
+			parts = append(parts, key+" "+show(f.plain(v)))
+		} else if v, ok := f.vars.get(name); ok {
 			parts = append(parts, name+" "+show(v))
 		}
 	}
@@ -88,9 +91,9 @@ func (f *frame) because(list ...*syntax.Expr) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// namesIn adds the variables of an expression to a list.
+// namesIn adds the variables and keys of config.json in an expression to a list.
 func namesIn(e *syntax.Expr, names []string) []string {
-	if e.Kind == syntax.NameRef && !slices.Contains(names, e.Text) {
+	if (e.Kind == syntax.NameRef || e.Kind == syntax.ConfigRef) && !slices.Contains(names, e.Text) {
 		names = append(names, e.Text)
 	}
 	for _, a := range e.Args {
