@@ -33,8 +33,8 @@ func TestListExpressions(t *testing.T) {
 		"layers_every(3, full, linear, 0)":                       list("full", "linear", "linear", "full"),
 		"layers_below(1, dense, sparse)":                         list("dense", "sparse", "sparse", "sparse"),
 		"layers_below(2, layers_every(2, full, linear), sparse)": list("linear", "full", "sparse", "sparse"),
-		"count($pattern)":                                        4.0,
-		"count($missing) | 3":                                    3.0,
+		"len($pattern)":                                          4.0,
+		"len($missing) | 3":                                      3.0,
 		"$limits.0":                                              0.5,
 		"$limits.1":                                              nil,
 		"$limits.2 | 7":                                          7.0,
@@ -46,13 +46,13 @@ func TestListExpressions(t *testing.T) {
 		}
 	}
 	for src, want := range map[string]string{
-		"each(3, a, b)":                    "neither a list nor a text",
-		"layers_every(0, a, b)":            "want a number of layers",
-		"layers_below(x, a, b)":            "want a number of layers",
-		"layers_at($at, full)":             "want at least 3 arguments",
-		"layer_every(2, full, sliding)":    `did you mean "layers_every"`,
-		"count(layers_below(1, a))":        "want at least 3 arguments",
-		"each(count($pattern), full, ssd)": "neither a list nor a text",
+		"each(3, a, b)":                  "neither a list nor a text",
+		"layers_every(0, a, b)":          "want a number of layers",
+		"layers_below(x, a, b)":          "< compares numbers",
+		"layers_at($at, full)":           "has no argument no",
+		"layer_every(2, full, sliding)":  "did you mean layers_every?",
+		"len(layers_below(1, a))":        "has no argument no",
+		"each(len($pattern), full, ssd)": "neither a list nor a text",
 	} {
 		if _, err := evalExpr(src, config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", src, err, want)

@@ -146,7 +146,7 @@ func TestParametersRefused(t *testing.T) {
 		{"t5", keys{"dense_act_fn": absent, "feed_forward_proj": "gelu"}, `feed_forward_proj: have "gelu"`},
 		{"deberta", keys{"talking_head": true}, "talking_head: have true"},
 		{"deberta_v2_conv", keys{"conv_kernel_size": 4.0}, "conv_kernel_size: have 4"},
-		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "hyper.convolution_activation: expression \"act($conv_act | tanh)\": activation laplace is not available"},
+		{"deberta_v2_conv", keys{"conv_act": "laplace"}, "hyper.convolution_activation: expression \"act($conv_act | tanh)\": the activation is not available (name \"laplace\""},
 		{"mpnet", keys{"relative_attention_num_buckets": 64.0}, "relative_attention_num_buckets: have 64"},
 		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
 	} {

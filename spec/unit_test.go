@@ -117,7 +117,7 @@ func TestPattern(t *testing.T) {
 func TestExpressions(t *testing.T) {
 	c := map[string]any{"a": 4.0, "b": nil, "m": map[string]any{"x": 2}, "act": "gelu", "l": []any{"x"}}
 	for src, want := range map[string]any{
-		"$a": 4.0, "$b": nil, "$b | 7": 7.0, "$b | $m.x": 2, "= 1 / sqrt($a)": 0.5, "= ($a + 2) * 3 - 1": 17.0, "act($act)": "gelu_erf",
+		"$a": 4.0, "$b": nil, "$b | 7": 7.0, "$b | $m.x": 2.0, "= 1 / sqrt($a)": 0.5, "= ($a + 2) * 3 - 1": 17.0, "act($act)": "gelu_erf",
 		"act($none | silu)": "silu", "$none.x": nil, "= 1 / $none": nil, "$l": []any{"x"}, "= int(7 / 2)": 3.0, "$none | true": true,
 	} {
 		x, err := evalExpr(src, c)

@@ -36,6 +36,9 @@ func (f *frame) ofNames(e *syntax.Expr) (any, bool) {
 // that the results get.
 func (f *frame) callExpr(e *syntax.Expr, names []string) []any {
 	f.step(e.Pos)
+	if f.words {
+		return f.wordCall(e)
+	}
 	if v, ok := f.ofNames(e); ok {
 		return []any{v}
 	}

@@ -187,6 +187,7 @@ type frame struct {
 	result []any
 	done   bool
 	dims   []*ir.Dim // of the graph being written
+	words  bool      // of an expression that Evaluate evaluates
 }
 
 // A failure is the error with which an expansion ends by a panic.

@@ -3,6 +3,7 @@ package expand
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
@@ -15,7 +16,7 @@ func (f *frame) eval(e *syntax.Expr) any {
 	case syntax.NumberLit:
 		return f.number(e.Text)
 	case syntax.StringLit:
-		s, err := strconv.Unquote(e.Text)
+		s, err := syntax.Unquote(e.Text)
 		if err != nil {
 			f.fail("bad string %s", e.Text)
 		}
@@ -33,8 +34,7 @@ func (f *frame) eval(e *syntax.Expr) any {
 	case syntax.ValueRef, syntax.WeightRef:
 		return f.name(e.Text)
 	case syntax.ConfigRef:
-		v, _ := f.host.Config(f.path, e.Text[1:])
-		return f.plain(v)
+		return f.config(e.Text[1:])
 	case syntax.ListExpr:
 		out := make([]any, len(e.Args))
 		for i, a := range e.Args {
@@ -66,6 +66,17 @@ func (f *frame) eval(e *syntax.Expr) any {
 	return list[0]
 }
 
+// config returns the value of a key of config.json, or of a key or entry below it; None if there is none.
+func (f *frame) config(path string) any {
+	key, rest, below := strings.Cut(path, ".")
+	v, _ := f.host.Config(f.path, key)
+	for below {
+		key, rest, below = strings.Cut(rest, ".")
+		v = member(v, key)
+	}
+	return f.plain(v)
+}
+
 func (f *frame) number(text string) any {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n
@@ -85,6 +96,9 @@ func (f *frame) name(name string) any {
 	}
 	if ok {
 		return v
+	}
+	if f.words {
+		return word(name)
 	}
 	var known []string
 	known = append(known, f.vars.names...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/syntax"
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // A function is one of the expression language.
@@ -42,6 +43,11 @@ var functions = map[string]function{
 		n := f.numbers(name, args, 2)
 		return f.finite(name, math.Pow(n[0], n[1]))
 	}},
+	"each":         {"x, from, to, …", "the entries of a list x, or the characters of a text, from replaced by to; a last argument without a pair replaces all others; to may be a list, of which the entry of the same place is taken", (*frame).eachOf},
+	"entry":        {"x, i", "entry i of a list x, None beyond its end; x, if it is no list", (*frame).entryOf},
+	"keys":         {"x", "the keys of a mapping of config.json", (*frame).keys},
+	"member":       {"x, key", "the value of a key of a mapping, or an entry of a list; None if there is none", (*frame).memberOf},
+	"bf16":         {"x", "x rounded to a bf16", real(roundBF16)},
 	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(f.flatten(nil, f.only(name, args))) }},
 	"layer":        {"", "number of the layer that the instance is in; 0 outside of layers", func(f *frame, name string, args []any) any { return f.layer() }},
 	"of_layer":     {"list", "the element of a list, which is repeated, for the layer that the instance is in", (*frame).ofLayer},
@@ -62,7 +68,7 @@ var functions = map[string]function{
 
 // functionNames returns the names of all functions, sorted.
 func functionNames() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "size", "tensor", "each")
+	return append(slices.Sorted(maps.Keys(functions)), "stored", "known", "size", "tensor")
 }
 
 // IsFunction reports whether a function has the name.
@@ -376,4 +382,13 @@ func (f *frame) size(e *syntax.Expr) any {
 	err := f.error("hyper-parameter "+e.Args[0].Text[1:]+": "+wrong, "", e)
 	err.Line = "" // says nothing more
 	panic(failure{err})
+}
+
+// roundBF16 rounds to the precision of bf16.
+func roundBF16(x float64) float64 {
+	raw, out := make([]byte, 2), make([]float32, 1)
+	if tensor.Encode(raw, tensor.BF16, []float32{float32(x)}) != nil || tensor.Decode(out, tensor.BF16, raw) != nil {
+		return math.NaN()
+	}
+	return float64(out[0])
 }

@@ -2,6 +2,7 @@ package expand
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -10,7 +11,9 @@ import (
 
 func (f *frame) unary(e *syntax.Expr) any {
 	v := f.eval(e.Args[0])
-	f.at = e.Pos
+	if f.at = e.Pos; f.words && v == nil {
+		return nil
+	}
 	switch n := v.(type) {
 	case int:
 		if e.Text == "-" {
@@ -52,6 +55,11 @@ func (f *frame) binary(e *syntax.Expr) any {
 			return a
 		}
 		return f.eval(e.Args[1])
+	case "|":
+		if a != nil {
+			return a
+		}
+		return f.eval(e.Args[1])
 	}
 	b := f.eval(e.Args[1])
 	f.at = e.Pos
@@ -85,10 +93,7 @@ func (f *frame) equal(a, b any) bool {
 		f.spend(min(len(l), len(m)))
 		return slices.EqualFunc(l, m, f.equal)
 	}
-	if isX != isY || isL != isM {
-		return false
-	}
-	return a == b
+	return isX == isY && isL == isM && reflect.DeepEqual(a, b)
 }
 
 func (f *frame) contains(list, v any) bool {
@@ -123,6 +128,9 @@ func (f *frame) compare(op string, a, b any) bool {
 }
 
 func (f *frame) arithmetic(op string, a, b any) any {
+	if f.words && (a == nil || b == nil) {
+		return nil
+	}
 	if l, ok := a.([]any); ok {
 		if m, ok := b.([]any); ok && op == "+" {
 			return f.list(slices.Concat(l, m))

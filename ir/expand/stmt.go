@@ -79,8 +79,7 @@ func (f *frame) because(list ...*syntax.Expr) string {
 	}
 	for _, name := range names {
 		if key, ofConfig := strings.CutPrefix(name, "$"); ofConfig {
-			v, _ := f.host.Config(f.path, key)
-			parts = append(parts, key+" "+show(f.plain(v)))
+			parts = append(parts, key+" "+show(f.config(key)))
 		} else if v, ok := f.vars.get(name); ok {
 			parts = append(parts, name+" "+show(v))
 		}

@@ -15,11 +15,11 @@ type Kind uint8
 // config.json.
 const (
 	NumberLit  Kind = iota // Text
-	StringLit              // Text, in quotes
+	StringLit              // Text, in double or single quotes; see Unquote
 	NameRef                // Text
 	ValueRef               // Text, with %
 	WeightRef              // Text, with @
-	ConfigRef              // Text, with $
+	ConfigRef              // Text, with $ and dots in front of keys of a mapping and numbers of entries
 	ListExpr               // Args
 	CompExpr               // Args: element, list, condition if there is one; Text: the variable
 	UnaryExpr              // Text: the operator; Args: the operand
@@ -116,7 +116,7 @@ func (p *exprParser) conditional() *Expr {
 
 // levels are the binary operators, those that bind least first. In front of "not" is the
 // place of the unary operator.
-var levels = [][]string{{"or"}, {"and"}, {"not"}, {"==", "!=", "<", ">", "<=", ">=", "in", "not in"}, {"+", "-"}, {"*", "/", "//", "%"}}
+var levels = [][]string{{"or"}, {"and"}, {"not"}, {"==", "!=", "<", ">", "<=", ">=", "in", "not in"}, {"|"}, {"+", "-"}, {"*", "/", "//", "%"}}
 
 // comparison is the level whose operators do not associate.
 const comparison = 3

@@ -141,6 +141,11 @@ func (s *scanner) scan(rest string) (lexer.TokenType, int) {
 		return tokIdent, n
 	case c == '"':
 		return tokString, quoted(rest)
+	case c == '\'':
+		if n := strings.IndexByte(rest[1:], c); n >= 0 {
+			return tokString, n + 2
+		}
+		return tokString, 0
 	case c == '%' && s.operand && slices.Contains(s.open, '['): // modulo
 		return tokPunct, 1
 	case c == '%':
@@ -148,7 +153,7 @@ func (s *scanner) scan(rest string) (lexer.TokenType, int) {
 	case c == '@':
 		return tokWeight, name(rest)
 	case c == '$':
-		return tokConfig, prefixed(rest)
+		return tokConfig, nested(rest)
 	case c == '!' && !strings.HasPrefix(rest, "!="):
 		return tokAnnotation, prefixed(rest)
 	}
@@ -193,6 +198,15 @@ func prefixed(s string) int {
 		return 0
 	}
 	return 1 + word(s[1:])
+}
+
+// nested returns the length of a sign with words or numbers behind it, between which are dots.
+func nested(s string) int {
+	n := prefixed(s)
+	for n > 0 && n+1 < len(s) && s[n] == '.' && word(s[n+1:]) > 0 {
+		n += 1 + word(s[n+1:])
+	}
+	return n
 }
 
 // name returns the length of a sign with words behind it, between which are dots.

@@ -53,6 +53,34 @@ func ParseFrom(file string, line int, src string) (*File, error) {
 	return f, nil
 }
 
+// ParseExpr parses one expression. The error is an *Error.
+func ParseExpr(src string) (*Expr, error) {
+	at := lexer.Position{Line: 1, Column: 1}
+	if err := checkNesting(at, src); err != nil {
+		return nil, err
+	}
+	lex, err := lexer.Upgrade(&scanner{src: src, at: at})
+	if err != nil {
+		return nil, syntaxError("", err)
+	}
+	e := &Expr{}
+	if err := e.Parse(lex); err != nil {
+		return nil, syntaxError("", err)
+	}
+	if tok := lex.Peek(); !tok.EOF() {
+		return nil, &Error{tok.Pos, fmt.Sprintf("unexpected token %q", tok.Value)}
+	}
+	return e, nil
+}
+
+// Unquote returns the text of a string in double or single quotes.
+func Unquote(text string) (string, error) {
+	if len(text) > 1 && text[0] == '\'' {
+		return text[1 : len(text)-1], nil
+	}
+	return strconv.Unquote(text)
+}
+
 // grammarName matches names of the grammar in participle's messages.
 var grammarName = regexp.MustCompile(`\b[A-Z][A-Za-z]+\b`)
 
