@@ -69,8 +69,6 @@ func TestResolveErrors(t *testing.T) {
 		{"missing hyper", strings.Replace(small, "hidden_size: 64, ", "", 1), smallHeaders, "hyper-parameter hidden_size: missing"},
 		{"hyper type", strings.Replace(small, "hidden_size: 64", "hidden_size: wide", 1), smallHeaders, `spec.yaml:3:9: hyper-parameter hidden_size: have "wide", want one integer`},
 		{"heads", strings.Replace(small, "heads: 4", "heads: 4, num_key_value_heads: 3", 1), smallHeaders, "spec.yaml:3:72: num_key_value_heads: want a divisor of num_attention_heads (heads 4, kv 3, num_key_value_heads 3)"},
-		{"heads by layer", small + "  kv_heads: [4, 3]", smallHeaders, "spec.yaml:6:3: kv_heads must divide heads (kv_heads 3, heads 4)"},
-		{"no heads in a layer", small + "  kv_heads: [4, 0]", smallHeaders, "spec.yaml:6:3: kv_heads must divide heads (kv_heads 0, heads 4)"},
 		{"missing tensor", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), "tensor dec.0.self_attn.wk.weight: missing; want it stored as model.layers.0.self_attn.k_proj.weight"},
 		{"unused near", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), `the files have "model.layers.0.self_attn.key_proj.weight", which is unused`},
 		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
@@ -126,7 +124,6 @@ func TestShapeBlamesLine(t *testing.T) {
 // TestNotAvailable checks that an unsupported value is an error before any tensor is read.
 func TestNotAvailable(t *testing.T) {
 	for more, want := range map[string]string{
-		"  transform_qk: true\n":                         "spec.yaml:6:3: network_structure.transform_qk: have True, want false, or a graph block",
 		"  rope_scaling: {rope_type: yarm, factor: 2}\n": `did you mean "yarn"`,
 	} {
 		if _, err := Parse("spec.yaml", []byte(small+more), nil, Options{}); err == nil || !strings.Contains(err.Error(), want) {

@@ -16,6 +16,12 @@ type Network struct {
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"`                                                                                             // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`                                                                                                      // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 
+	KQScale          any `yaml:"kq_scale"`                 // accepted and ignored: Inferflow's guard against fp16 overflow, which leaves the result unchanged
+	TransformQK      any `yaml:"transform_qk"`             // accepted and ignored; Inferflow declares the key and does not read it
+	MaskToken        any `yaml:"mask_token"`               // accepted and ignored; Inferflow declares the key and does not read it
+	CrossAttnKVCache any `yaml:"has_cross_attn_kv_cache"`  // accepted and ignored; Inferflow declares the key and does not read it
+	EagerBuilding    any `yaml:"is_eager_device_building"` // accepted and ignored; Inferflow declares the key and does not read it
+
 	lib    *expand.Library // of the family
 	Params map[string]any  `yaml:"-"` // by key, with dots between those of sections: int, float64, bool, string, or a list of one
 }

@@ -9,9 +9,10 @@ import (
 type Hyper struct {
 	Hidden     int // width of the residual stream
 	Layers     int
-	Vocab      int // token ids that may be sampled
-	Rows       int // rows of the embedding matrix, at least Vocab
-	MaxContext int // positions that the model supports; 0: unknown
+	Vocab      int  // token ids that may be sampled
+	Rows       int  // rows of the embedding matrix, at least Vocab
+	MaxContext int  // positions that the model supports; 0: unknown
+	Grows      bool // rope adapts to sequences of any length, so that MaxContext does not limit them
 }
 
 // The modules that compute the sizes of a stack: by its configuration, and by the table of the
@@ -58,7 +59,7 @@ func (m *Model) findSizes(module string, stacks []string) error {
 			}
 		}
 	}
-	m.Hyper = Hyper{m.size("hidden"), m.size("layers"), m.size("vocab"), m.size("vocab_rows"), m.size("max_context")}
+	m.Hyper = Hyper{m.size("hidden"), m.size("layers"), m.size("vocab"), m.size("vocab_rows"), m.size("max_context"), m.size("grows") == 1}
 	return nil
 }
 

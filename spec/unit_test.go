@@ -139,7 +139,7 @@ func TestRopeScaling(t *testing.T) {
 	m.sizes["dec"] = map[string]any{"max_context": 256}
 	set := func(scaling map[string]any) *ir.Op {
 		t.Helper()
-		m.Net.Params = map[string]any{}
+		m.Net.Params, m.Spec.Config["rope_scaling"] = map[string]any{}, scaling
 		for key, v := range scaling {
 			m.Net.Params["rope_scaling."+key] = v
 		}

@@ -86,8 +86,6 @@ var variants = []variant{
 			want.Greedy = nil
 		}},
 	{values: []string{"mixer_pattern=sliding"}, model: "gemma3", net: map[string]any{"attention_pattern": nil, "mixer_pattern": []string{"sliding", "full", "sliding"}}},
-	{values: []string{"linear_attention.gate_layout=heads"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "heads")},
-	{values: []string{"linear_attention.gate_layout=blocks"}, model: "qwen3_next", net: linearKey("qwen3_next", "gate_layout", "blocks"), source: gatesInBlocks},
 	{values: []string{"linear_attention.value_order=tiled"}, model: "qwen3_5", net: linearKey("qwen3_5", "value_order", "tiled"), source: tiledHeads},
 	{values: []string{"kv_pattern=stored"}, model: "gemma4_moe", net: map[string]any{"kv_pattern": []string{"stored"}}},
 	{values: []string{"ffn_pattern=stored"}, model: "jamba", net: map[string]any{"ffn_pattern": []string{"stored"}}},
@@ -98,8 +96,6 @@ var variants = []variant{
 	{values: []string{"qkv_format=1 GQA"}, model: "falcon_40b", net: map[string]any{"qkv_format": 1}, source: allQueriesFirst},
 	{values: []string{"normalization_function=linear"}, model: "llama", top: map[string]any{"ignore_tensors": []string{"*norm.weight"}},
 		net: map[string]any{"normalization_function": "linear"}, want: byReference(func(r *reference) { r.factor = true })},
-	{values: []string{"qk_norm_function=l2"}, model: "llama", net: map[string]any{"qk_norm_function": "l2", "qk_norm_position": "before_rope"},
-		want: byReference(func(r *reference) { r.unit = true })},
 	{values: []string{"experts: fewer than stored"}, model: "mixtral", net: map[string]any{"using_expert_count": 3},
 		want: byReference(func(r *reference) { r.experts = 3 })},
 }

@@ -10,20 +10,19 @@ import (
 // text in one step, at most 8,192 tokens.
 func TestContextOf(t *testing.T) {
 	t.Parallel()
-	dynamic := map[string]any{"rope_scaling.type": "dynamic", "rope_scaling.factor": 2.0, "position_embedding": "rope"}
 	for _, c := range []struct {
 		topology  string
 		own, said int
-		params    map[string]any
+		grows     bool
 		want      int
 		planned   int
 	}{
-		{"decoder_only", 131072, 0, nil, 131072, 8192}, {"decoder_only", 512, 0, nil, 512, 512}, {"decoder_only", 0, 0, nil, 1024, 1024},
-		{"decoder_only", 131072, 32768, nil, 32768, 32768}, {"decoder_only", 2048, 0, dynamic, 8192, 8192}, {"decoder_only", 16384, 0, dynamic, 16384, 8192},
-		{"encoder_only", 131072, 0, nil, 8192, 8192}, {"encoder_decoder", 16384, 0, nil, 8192, 8192}, {"encoder_only", 512, 0, nil, 512, 512},
+		{"decoder_only", 131072, 0, false, 131072, 8192}, {"decoder_only", 512, 0, false, 512, 512}, {"decoder_only", 0, 0, false, 1024, 1024},
+		{"decoder_only", 131072, 32768, false, 32768, 32768}, {"decoder_only", 2048, 0, true, 8192, 8192}, {"decoder_only", 16384, 0, true, 16384, 8192},
+		{"encoder_only", 131072, 0, false, 8192, 8192}, {"encoder_decoder", 16384, 0, false, 8192, 8192}, {"encoder_only", 512, 0, false, 512, 512},
 	} {
-		net := &spec.Network{Type: c.topology, Params: c.params}
-		m := &spec.Model{Spec: &spec.Spec{MaxContextLen: c.said}, Net: net, Hyper: spec.Hyper{MaxContext: c.own}}
+		net := &spec.Network{Type: c.topology}
+		m := &spec.Model{Spec: &spec.Spec{MaxContextLen: c.said}, Net: net, Hyper: spec.Hyper{MaxContext: c.own, Grows: c.grows}}
 		if got := contextOf(m); got != c.want {
 			t.Errorf("%+v: context %d", c, got)
 		}

@@ -90,7 +90,7 @@ func (m *Model) embedding(man *manifest.Manifest) (*manifest.Embedding, error) {
 		case "Pooling":
 			e.Pooling = poolingName(spec.SentencePooling(mod.Config))
 		case "Dense":
-			if e.Dense = len(m.Net.Words("embedding_dense")) > 0; !e.Dense {
+			if e.Dense = m.Spec.Config["sentence_dense"] != nil; !e.Dense {
 				e.Missing = mod.Kind
 			}
 		default:
@@ -120,7 +120,7 @@ func logitScore(config map[string]any) (*manifest.LogitScore, error) {
 	return score, nil
 }
 
-// poolingName returns the value of embed --pooling for one of embedding_pooling.
+// poolingName returns the value of embed --pooling for a pooling of sentence-transformers.
 func poolingName(word string) string {
 	if word == "first" {
 		return "cls"

@@ -174,7 +174,7 @@ func contextOf(m *spec.Model) int {
 		return m.Spec.MaxContextLen
 	case n == 0:
 		return unknownContext
-	case m.GrowsBeyondContext():
+	case m.Hyper.Grows:
 		return max(n, growingContext)
 	case !decoder:
 		return min(n, encoderContext)

@@ -127,6 +127,18 @@ func (f *frame) memberOf(name string, args []any) any {
 	return f.plain(member(args[0], fmt.Sprint(args[1])))
 }
 
+// partsOf splits a text.
+func (f *frame) partsOf(name string, args []any) any {
+	words, ok := listOf[string](args)
+	switch {
+	case ok && len(words) == 2 && words[1] != "":
+		return f.plain(strings.Split(words[0], words[1]))
+	case len(args) != 2:
+		f.fail("function %s needs a text and what is between its parts", name)
+	}
+	return args[0]
+}
+
 // keys returns the keys of a mapping, sorted.
 func (f *frame) keys(name string, args []any) any {
 	m, ok := only(args).(map[string]any)

@@ -47,6 +47,7 @@ var functions = map[string]function{
 	"entry":        {"x, i", "entry i of a list x, None beyond its end; x, if it is no list", (*frame).entryOf},
 	"keys":         {"x", "the keys of a mapping of config.json", (*frame).keys},
 	"member":       {"x, key", "the value of a key of a mapping, or an entry of a list; None if there is none", (*frame).memberOf},
+	"parts":        {"text, between", "the parts of a text between separators; a list, if it is one", (*frame).partsOf},
 	"bf16":         {"x", "x rounded to a bf16", real(roundBF16)},
 	"flatten":      {"list", "the elements of the lists in a list", func(f *frame, name string, args []any) any { return f.list(f.flatten(nil, f.only(name, args))) }},
 	"layer":        {"", "number of the layer that the instance is in; 0 outside of layers", func(f *frame, name string, args []any) any { return f.layer() }},

@@ -108,7 +108,7 @@ def gqa(W, at, h, n=2, kv=1, dim=8, window=0, rotary=8, gate=0, names=("q_proj",
     return o @ W(f"{at}{names[3]}.weight", WIDTH, n * dim).T
 
 
-def linear(W, at, h, n=2, dim=6, vdim=5, taps=3, decay="head", act="silu", qk="l2", gate="silu", before=False, norm="rms", delta=True):
+def linear(W, at, h, n=2, dim=6, vdim=5, taps=3, decay="head", act="silu", qk="l2", gate="silu", before=False, delta=True):
     """Gated DeltaNet (Yang et al. 2025) and its relatives, by their options."""
     q, k, v = (h @ W(f"{at}{name}_proj.weight", n * d, WIDTH).T for name, d in (("q", dim), ("k", dim), ("v", vdim)))
     x = conv(torch.cat([q, k, v], 1), W(at + "conv1d.weight", n * (2 * dim + vdim), 1, taps))
@@ -130,7 +130,7 @@ def linear(W, at, h, n=2, dim=6, vdim=5, taps=3, decay="head", act="silu", qk="l
     z = heads_of(h @ W(at + "g_proj.weight", n * vdim, WIDTH).T, n) if gate else None
     z = {"silu": lambda: torch.nn.functional.silu(z), "sigmoid": lambda: torch.sigmoid(z), None: lambda: 1.0}[gate]()
     w = W(at + "o_norm.weight", vdim, scale=0.3, mean=1)
-    normed = (lambda y: rms(y, w)) if norm == "rms" else lambda y: layer_norm(y, w, 0)
+    normed = lambda y: rms(y, w)
     y = normed(y * z) if before else normed(y) * z
     return y.flatten(1) @ W(at + "o_proj.weight", WIDTH, n * vdim).T
 
@@ -149,7 +149,7 @@ def scan(W, at, h, width=20, state=4, rank=3):
     return y @ W(at + "out_proj.weight", WIDTH, width).T
 
 
-def ssd(W, at, h, n=4, dim=5, groups=2, state=6, gate="silu", norm="rms"):
+def ssd(W, at, h, n=4, dim=5, groups=2, state=6, gate="silu"):
     """Mamba-2 (Dao and Gu 2024, §7.1)."""
     width, bc = n * dim, groups * state
     z, xbc, dt = (h @ W(at + "in_proj.weight", 2 * width + 2 * bc + n, WIDTH).T).split([width, width + 2 * bc, n], 1)
@@ -163,7 +163,7 @@ def ssd(W, at, h, n=4, dim=5, groups=2, state=6, gate="silu", norm="rms"):
         y = y * getattr(torch.nn.functional, gate)(z)
     y = heads_of(y, groups)
     one = torch.ones(y.shape[-1]).double()
-    y = (rms(y, one) if norm == "rms" else layer_norm(y, one, 0)).flatten(1) * W(at + "norm.weight", width, scale=0.3, mean=1)
+    y = rms(y, one).flatten(1) * W(at + "norm.weight", width, scale=0.3, mean=1)
     return y @ W(at + "out_proj.weight", WIDTH, width).T
 
 
@@ -280,9 +280,9 @@ LLAMA = dict(model_type="llama", hidden_size=WIDTH, intermediate_size=FFN, num_h
 COMBINATIONS = {  # layers
     "gate_of_channels": [([attn(gate=16)], True), ([with_options("conv.", short_conv)], True)],
     "gate_of_heads": [([attn(gate=2)], True)],
-    "retention": [([with_options(LINEAR, linear, decay="retention", act=None, qk="rms", gate="sigmoid", delta=False, norm="std")], True)] * 2,
+    "retention": [([with_options(LINEAR, linear, decay="retention", act=None, qk="rms", gate="sigmoid", delta=False)], True)] * 2,
     "delta_net": [([with_options(LINEAR, linear, decay=None, gate=None)], True), ([attn(window=7)], True)],
-    "six_mixers": [([with_options(SSD, ssd, gate="sigmoid", norm="std")], True), ([with_options("conv.", short_conv)], False), ([with_options(LINEAR, linear, before=True)], True), ([], True), ([attn(window=7)], True), ([with_options(SCAN, scan)], False), ([attn()], True)],
+    "six_mixers": [([with_options(SSD, ssd, gate="sigmoid")], True), ([with_options("conv.", short_conv)], False), ([with_options(LINEAR, linear, before=True)], True), ([], True), ([attn(window=7)], True), ([with_options(SCAN, scan)], False), ([attn()], True)],
     "ungated": [([with_options(SSD, ssd, gate=None)], False), ([], True), ([attn()], False)],
 }
 FAMILIES = {
