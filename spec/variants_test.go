@@ -232,18 +232,6 @@ func reordered(x *tensor.Tensor, lo, run int, order []int) *tensor.Tensor {
 	return out
 }
 
-// gatesInBlocks moves the rows of beta in front of those of the decay, for two key heads
-// with two value heads each.
-func gatesInBlocks(source interp.Source) interp.Source {
-	return func(name string) (*tensor.Tensor, error) {
-		x, err := source(name)
-		if err != nil || !strings.HasSuffix(name, "in_proj_ba.weight") {
-			return x, err
-		}
-		return reordered(x, 0, 2, []int{0, 2, 1, 3}), nil
-	}
-}
-
 // tiledHeads interchanges the value heads 1 and 2 of four, as GGUF files do.
 func tiledHeads(source interp.Source) interp.Source {
 	const keys, dim = 2 * 2 * 6, 5
