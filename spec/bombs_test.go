@@ -41,6 +41,7 @@ func TestSpecBombs(t *testing.T) {
 		"brackets":           {"network_structure: {type: llama, rope_theta: '= " + strings.Repeat("(", 1<<13) + "'}", "rope_theta"},
 		"calls":              {"network_structure: {type: llama, rope_theta: '= " + strings.Repeat("sqrt(", 800) + "'}", "rope_theta"},
 		"a sum":              {"network_structure: {type: llama, rope_theta: '= " + strings.Repeat("1+", 1<<10) + "1'}", ""},
+		"a long list":        {"network_structure: {type: llama, rope_theta: '= len(range(60000)) + len([i for i in range(60000)])', sliding_window: '= len([i for i in range(60000)])'}", "steps"},
 		"a text":             {"kv_type: " + strings.Repeat("x", 1<<16), "kv_type"},
 		"a key":              {strings.Repeat("x", 1000) + ": 1", "unknown key"},
 		"a name of a type":   {"network_structure: {type: " + strings.Repeat("x", 1<<16) + "}", "network_structure.type"},
@@ -59,8 +60,9 @@ func TestSpecBombs(t *testing.T) {
 func TestGraphBombs(t *testing.T) {
 	for want, graph := range map[string]string{
 		"a value of 65536 bytes; want a number or a name": strings.Repeat("$x ", 1<<14),
-		"want at most 4096": "${" + strings.Repeat("(", 1<<16) + "}",
-		"$y: missing":       strings.Repeat("$y ", 1<<14),
+		"more than 262144 steps":                          strings.Repeat("${len(range(60000))}", 1<<10),
+		"want at most 4096":                               "${" + strings.Repeat("(", 1<<16) + "}",
+		"$y: missing":                                     strings.Repeat("$y ", 1<<14),
 	} {
 		src := fmt.Sprintf("hyper: {hidden_size: 4, num_hidden_layers: 2, num_attention_heads: 2, vocab_size: 6, x: %s}\nnetwork_structure: {type: decoder_only}\ngraph: %s\n", strings.Repeat("x", 1<<16), graph)
 		hostiletest.Refused(t, len(src), func() error { return derive(t, "m.yaml", src, nil) }, want)

@@ -18,6 +18,7 @@ type decoder struct {
 	config map[string]any  // hyper-parameters that $name refers to
 	set    positions       // output: the position of each key
 	lib    *expand.Library // whose modules have the keys of network_structure
+	steps  *int            // of the expressions in the text; nil: of each alone
 	loose  bool            // inside a value taken from config.json: unknown keys are skipped
 }
 
@@ -103,7 +104,11 @@ func (d *decoder) evaluated(n *yaml.Node, path string) (*decoder, *yaml.Node, er
 	if d.config == nil || !isExpr(n) {
 		return d, n, nil
 	}
-	x, err := evalExpr(n.Value, d.config)
+	steps := d.steps
+	if steps == nil {
+		steps = new(int)
+	}
+	x, err := expand.Evaluate(library(), n.Value, d.config, steps)
 	if x == nil && err == nil {
 		return d, nil, nil
 	}
@@ -115,7 +120,7 @@ func (d *decoder) evaluated(n *yaml.Node, path string) (*decoder, *yaml.Node, er
 		return d, nil, errAt(d.pos(n), "%s: %v", path, err)
 	}
 	place(&m, n.Line, n.Column)
-	return &decoder{file: d.file, config: d.config, set: d.set, lib: d.lib, loose: true}, &m, nil
+	return &decoder{file: d.file, config: d.config, set: d.set, lib: d.lib, steps: d.steps, loose: true}, &m, nil
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) error {

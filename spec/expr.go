@@ -27,7 +27,7 @@ func isExpr(n *yaml.Node) bool {
 // evalExpr returns the expression's value: nil, a float64, a string, or a value of the
 // configuration.
 func evalExpr(src string, config map[string]any) (any, error) {
-	return expand.Evaluate(library(), src, config)
+	return expand.Evaluate(library(), src, config, new(int))
 }
 
 // number converts any number type of the JSON, YAML and GGUF decoders to float64.

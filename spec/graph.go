@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/expand"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/syntax"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -40,6 +41,7 @@ func (m *Model) graphText() ([]byte, error) {
 	}
 	values["weight_type"], values["kv_type"] = m.stored.String(), m.stateType().String()
 	var failed error
+	steps := 0
 	text := graphReference.ReplaceAllStringFunc(m.Spec.Graph, func(ref string) string {
 		if failed != nil {
 			return ""
@@ -48,7 +50,7 @@ func (m *Model) graphText() ([]byte, error) {
 		if strings.HasPrefix(ref, "${") {
 			src = ref[2 : len(ref)-1]
 		}
-		x, err := evalExpr(src, values)
+		x, err := expand.Evaluate(library(), src, values, &steps)
 		if err == nil && x == nil {
 			err = errors.New("missing; give the value that the model was trained with under hyper:")
 		}

@@ -334,7 +334,7 @@ func (s *Spec) applyOptions(opt Options) error {
 // family, then the model spec's own keys. If the model spec states its type, the
 // common values of config.json and the preset of the type replace the family.
 func (s *Spec) buildNetwork(node *yaml.Node) error {
-	d := &decoder{file: s.File, config: s.Config, set: s.set}
+	d := &decoder{file: s.File, config: s.Config, set: s.set, steps: new(int)}
 	typ := ""
 	if node != nil {
 		for i := 0; i+1 < len(node.Content); i += 2 {

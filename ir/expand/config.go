@@ -18,13 +18,17 @@ const configFile = "config.ifl"
 // maxExpr is the most bytes of an expression over config.json.
 const maxExpr = 4096
 
+// maxExprSteps is the most steps of the expressions of a text: a list of 16,384 layers takes about 200,000.
+const maxExprSteps = 1 << 18
+
 // parsedExprs maps texts to their *syntax.Expr: a family's expressions are the same for each
 // of its models, and parsing one costs far more than its value.
 var parsedExprs sync.Map
 
 // Evaluate returns the value of an expression over keys of config.json: nil, a bool, a float64, a string,
 // a list of them, or a mapping of the configuration. Names in it are words, and what is computed of None is None.
-func Evaluate(lib *Library, src string, config map[string]any) (v any, err error) {
+// steps counts what all expressions of a text take, which is limited.
+func Evaluate(lib *Library, src string, config map[string]any, steps *int) (v any, err error) {
 	e, known := parsedExprs.Load(src)
 	if !known {
 		if len(src) > maxExpr {
@@ -37,8 +41,10 @@ func Evaluate(lib *Library, src string, config map[string]any) (v any, err error
 		e, _ = parsedExprs.LoadOrStore(src, parsed)
 	}
 	x := New(lib, nil, configHost{config: config})
+	x.steps, x.limit = *steps, maxExprSteps
 	f := &frame{Expander: x, lib: lib, module: &module{Module: &syntax.Module{}}, vars: x.scope(), words: true}
 	defer func() {
+		*steps = x.steps
 		if failed, ok := err.(*Error); ok {
 			err = fmt.Errorf("expression %q: %s", src, failed.Msg)
 		}

@@ -141,6 +141,7 @@ type Expander struct {
 	host  Host
 	ops   map[string]*ir.OpDef
 	steps int
+	limit int               // of steps
 	made  int               // ops
 	born  map[*ir.Value]int // results of ops by the number of the op
 	free  []*scope
@@ -151,7 +152,7 @@ type Expander struct {
 
 // New returns an expander of the modules of a library.
 func New(lib *Library, ops ir.OpSet, host Host) *Expander {
-	x := &Expander{lib: lib, host: host, ops: make(map[string]*ir.OpDef, len(ops)), born: map[*ir.Value]int{}}
+	x := &Expander{lib: lib, host: host, limit: maxSteps, ops: make(map[string]*ir.OpDef, len(ops)), born: map[*ir.Value]int{}}
 	for _, d := range ops {
 		x.ops[d.Name] = d
 	}
@@ -240,8 +241,8 @@ func (f *frame) step(at lexer.Position) {
 }
 
 func (f *frame) spend(steps int) {
-	if f.steps += steps; f.steps > maxSteps {
-		f.fail("the modules take more than %d steps", maxSteps)
+	if f.steps += steps; f.steps > f.limit {
+		f.fail("the modules take more than %d steps", f.limit)
 	}
 }
 
