@@ -65,7 +65,7 @@ func TestKeepAlive(t *testing.T) {
 			for path, a := range aliveStreams {
 				waiting[path].until(t, a.ping, a.ping)
 			}
-			for queued := 0; queued < len(aliveStreams); queued, _ = s.cfg.Scheduler.Load() { // pings may begin before
+			for queued, running := s.cfg.Scheduler.Load(); queued < len(aliveStreams) || running < 1; queued, running = s.cfg.Scheduler.Load() { // pings may begin before
 				time.Sleep(time.Millisecond)
 			}
 			if resp, _ := s.post(t, "/v1/completions", `{"prompt":"a","stream":true}`, nil); resp != http.StatusTooManyRequests {
